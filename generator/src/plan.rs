@@ -1,6 +1,6 @@
 //! What a run wants on disk: one entry per file, decided before anything is written.
 
-mod user;
+mod user_files;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use crate::diagnostic::{Diagnostics, Sources};
 use crate::format;
 use crate::load::manifest;
-use crate::model::operator::{Operator, Origin};
+use crate::model::operator::{KindOrigin, Operator};
 use crate::model::options::Options;
-use crate::model::resource::Resource;
+use crate::model::resource::CustomResource;
 use crate::types;
 use crate::view::child::ChildrenView;
 use crate::view::cluster_test::ClusterTestView;
@@ -21,7 +21,7 @@ use crate::view::deploy::{
     CrdsView, DeploymentView, DockerfileView, DockerignoreView, KustomizationView, PeeringView,
     RbacView, ReadmeView,
 };
-use crate::view::hook::HooksView;
+use crate::view::hooks::HooksView;
 use crate::view::indices::IndicesView;
 use crate::view::kind::KindView;
 use crate::view::operator::{OperatorView, TypesView};
@@ -30,8 +30,8 @@ use crate::view::scaffold::{
 };
 use crate::view::webhooks::WebhooksView;
 
-pub(crate) use user::KUSTOMIZATION;
-pub use user::UserFiles;
+pub(crate) use user_files::KUSTOMIZATION;
+pub use user_files::UserFiles;
 
 /// A path inside the operator crate, always with forward slashes and never leaving the crate.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -45,7 +45,7 @@ pub struct NotACratePath(String);
 
 /// What should become of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Content {
+pub enum FileContent {
     /// Made by kopf-gen alone: exactly this text, every time.
     Generated(String),
     /// The user's: written when it is missing, never touched afterwards.
@@ -61,7 +61,7 @@ pub enum Content {
 
 /// What the handlers of a new crate do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Beginning {
+pub enum InitialHandlers {
     /// They tell the log that they were called.
     #[default]
     Stubs,
@@ -71,7 +71,7 @@ pub enum Beginning {
 
 /// What a new crate finds around it.
 #[derive(Clone, Debug)]
-pub struct Surroundings {
+pub struct CrateEnvironment {
     /// Where the runtime comes from, as a TOML value.
     pub runtime: String,
     /// Whether the crate becomes part of a workspace.
@@ -93,7 +93,7 @@ pub struct PlannedFile {
     /// Where the file goes.
     pub path: CratePath,
     /// What it holds and whose it is.
-    pub content: Content,
+    pub content: FileContent,
 }
 
 /// Plans every file of an operator crate that already has its own `Cargo.toml` and `main.rs`.
@@ -116,7 +116,7 @@ pub fn operator(
             &format!("src/generated/{}.rs", kind.module),
             &KindView::new(kind),
         ));
-        if let Origin::Custom(resource) = &kind.origin {
+        if let KindOrigin::Custom(resource) = &kind.origin {
             let types = types::files(resource, sources, &Options::default());
             files.extend(types.into_iter().map(|file| {
                 PlannedFile::generated(
@@ -151,14 +151,18 @@ pub fn operator(
         inside(".kopf-gen/schema.json"),
         schema,
     ));
-    user::check_deployment(&files, user, diagnostics);
-    files.extend(user::additions(operator, user, diagnostics));
+    user_files::check_deployment(&files, user, diagnostics);
+    files.extend(user_files::additions(operator, user, diagnostics));
     files
 }
 
 /// Plans a folder with the types of resources alone.
 #[must_use]
-pub fn types(resources: &[Resource], sources: &Sources, options: &Options) -> Vec<PlannedFile> {
+pub fn types(
+    resources: &[CustomResource],
+    sources: &Sources,
+    options: &Options,
+) -> Vec<PlannedFile> {
     resources
         .iter()
         .flat_map(|resource| types::files(resource, sources, options))
@@ -171,11 +175,11 @@ pub fn types(resources: &[Resource], sources: &Sources, options: &Options) -> Ve
 #[must_use]
 pub fn beginnings(
     operator: &Operator,
-    surroundings: Surroundings,
-    beginning: Beginning,
+    surroundings: CrateEnvironment,
+    beginning: InitialHandlers,
 ) -> Vec<PlannedFile> {
     let name = operator.name.as_str();
-    let has_children = beginning == Beginning::Children && !operator.kinds.is_empty();
+    let has_children = beginning == InitialHandlers::Children && !operator.kinds.is_empty();
     let children = has_children.then(|| children(operator));
     // With kinds, it comes with the files of their handlers.
     let handlers = (operator.kinds.is_empty() && operator.hooks.is_empty())
@@ -326,7 +330,7 @@ impl PlannedFile {
     pub fn generated(path: CratePath, text: String) -> Self {
         Self {
             path,
-            content: Content::Generated(text),
+            content: FileContent::Generated(text),
         }
     }
 
@@ -335,7 +339,7 @@ impl PlannedFile {
     pub fn scaffold(path: CratePath, text: String) -> Self {
         Self {
             path,
-            content: Content::Scaffold(text),
+            content: FileContent::Scaffold(text),
         }
     }
 
@@ -344,7 +348,7 @@ impl PlannedFile {
     pub fn splice(path: CratePath, before: String, after: String) -> Self {
         Self {
             path,
-            content: Content::Splice { before, after },
+            content: FileContent::Splice { before, after },
         }
     }
 }

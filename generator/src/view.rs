@@ -2,10 +2,11 @@
 
 pub mod child;
 pub mod cluster_test;
+mod default_value;
 pub mod deploy;
-mod docs;
+mod doc_comments;
 mod enumeration;
-pub mod hook;
+pub mod hooks;
 mod imports;
 pub mod indices;
 pub mod kind;
@@ -14,12 +15,11 @@ pub mod memo;
 pub mod method;
 pub(crate) mod module;
 pub mod operator;
-mod rename;
+mod registration;
 mod root;
 pub mod scaffold;
+mod serde_rename;
 mod structure;
 pub mod stub;
-mod value;
 mod version;
 pub mod webhooks;
-mod wire;

@@ -13,7 +13,7 @@ pub trait Hooks: Send + Sync + 'static {
     /// {{ line }}
     {% endfor -%}
     {% match method.shape -%}
-    {% when MethodShape::Handler with { context } -%}
+    {% when MethodSignature::Handler with { context } -%}
     fn {{ method.name }}(&self, cx: &mut {{ context }}) -> impl Future<Output = {{ context.result() }}> + Send;
     {% when _ -%}
     {% endmatch -%}

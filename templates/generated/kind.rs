@@ -20,11 +20,11 @@ pub trait {{ handlers_trait }}: Send + Sync + 'static {
     /// {{ line }}
     {% endfor -%}
     {% match method.shape -%}
-    {% when MethodShape::Handler with { context } -%}
+    {% when MethodSignature::Handler with { context } -%}
     fn {{ method.name }}(&self, cx: &mut {{ context }}) -> impl Future<Output = {{ context.full_result() }}> + Send;
-    {% when MethodShape::Delay with { object } -%}
+    {% when MethodSignature::Delay with { object } -%}
     fn {{ method.name }}(&self, object: {{ object }}) -> Duration;
-    {% when MethodShape::Predicate with { argument, argument_type } -%}
+    {% when MethodSignature::Predicate with { argument, argument_type } -%}
     fn {{ method.name }}(&self, {{ argument }}: {{ argument_type }}) -> bool;
     {% endmatch -%}
     {% endfor %}

@@ -13,7 +13,7 @@ use crate::load::crd::{self, Crd, NameFix};
 use crate::load::input::STDIN;
 use crate::load::manifest::{self, FILE_NAME};
 use crate::model::operator::Operator;
-use crate::plan::{self, Beginning, CratePath, Plan, PlannedFile, Surroundings};
+use crate::plan::{self, CrateEnvironment, CratePath, InitialHandlers, Plan, PlannedFile};
 use crate::view::scaffold::ManifestView;
 use crate::write::Lock;
 use crate::{pipeline, project};
@@ -27,7 +27,7 @@ pub(super) struct Draft {
     /// New files, by their path in the crate.
     added: BTreeMap<String, String>,
     /// What the handlers do, if the crate is new.
-    beginning: Beginning,
+    beginning: InitialHandlers,
     /// Group and kind of what the manifest handles, once somebody asked; reading it all is expensive.
     known: Option<BTreeSet<(String, String)>>,
 }
@@ -69,13 +69,13 @@ impl Draft {
             manifest: text.clone(),
             before: Some(text),
             added: BTreeMap::new(),
-            beginning: Beginning::Stubs,
+            beginning: InitialHandlers::Stubs,
             known: None,
         })
     }
 
     /// A crate that does not exist yet.
-    pub(super) fn begin(root: &Path, name: &str, beginning: Beginning) -> Self {
+    pub(super) fn begin(root: &Path, name: &str, beginning: InitialHandlers) -> Self {
         let manifest = plan::text(&ManifestView::new(name));
         Self {
             root: root.to_path_buf(),
@@ -255,7 +255,7 @@ impl Draft {
             let runtime = runtime
                 .resolve(&self.root)
                 .map_err(|message| report.fail(&message))?;
-            let surroundings = Surroundings {
+            let surroundings = CrateEnvironment {
                 runtime,
                 has_workspace: is_in_workspace(&self.root),
             };

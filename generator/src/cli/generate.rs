@@ -11,7 +11,7 @@ use super::runtime_source::RuntimeArgs;
 use super::{Report, Status, watch};
 use crate::diff;
 use crate::load::manifest::FILE_NAME;
-use crate::plan::{Beginning, Plan};
+use crate::plan::{InitialHandlers, Plan};
 use crate::write::{self, Change, Comparison, EditedFiles, Lock};
 
 /// What a kind begins with when it is added.
@@ -95,7 +95,7 @@ fn prepare(args: &GenerateArgs, report: &mut Report) -> Result<(PathBuf, Plan), 
         Err(_) if args.manifest.is_none() && !args.crds.is_empty() => {
             let root = PathBuf::from(".");
             let name = operator_name(None, &root).map_err(|message| report.fail(&message))?;
-            let draft = Draft::begin(&root, &name, Beginning::Stubs);
+            let draft = Draft::begin(&root, &name, InitialHandlers::Stubs);
             (root, draft)
         }
         Err(message) => return Err(report.fail(&message)),

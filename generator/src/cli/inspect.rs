@@ -10,7 +10,7 @@ use super::generate::find_root;
 use super::report::Told;
 use super::{Cli, Report, Status};
 use crate::load::manifest;
-use crate::model::rbac::{self, Rule};
+use crate::model::rbac::{self, RbacRule};
 use crate::plan;
 use crate::suggest::did_you_mean;
 use crate::view::deploy::RbacView;
@@ -112,7 +112,7 @@ fn load(manifest: Option<&Path>, report: &mut Report) -> Result<Loaded, Status> 
         .load(report)
 }
 
-fn explain(rules: &[Rule], wanted: &str) -> Result<String, String> {
+fn explain(rules: &[RbacRule], wanted: &str) -> Result<String, String> {
     let (resource, verb) = match wanted.split_once(':') {
         Some((resource, verb)) => (resource, Some(verb)),
         None => (wanted, None),

@@ -14,7 +14,7 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, Sources};
 use crate::load::crd::{self, NameFix};
 use crate::load::input::{self, STDIN};
 use crate::model::lower::is_operator_name;
-use crate::plan::Beginning;
+use crate::plan::InitialHandlers;
 use crate::write::{self, EditedFiles, TOOL_FOLDER};
 
 /// Make an operator crate that builds and runs at once
@@ -229,10 +229,10 @@ impl Preset {
     }
 
     /// What the handlers do at first.
-    fn beginning(self) -> Beginning {
+    fn beginning(self) -> InitialHandlers {
         match self {
-            Self::Minimal | Self::Full => Beginning::Stubs,
-            Self::Child => Beginning::Children,
+            Self::Minimal | Self::Full => InitialHandlers::Stubs,
+            Self::Child => InitialHandlers::Children,
         }
     }
 }

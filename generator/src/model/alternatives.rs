@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::map::{Mapper, nullable};
-use super::types::{Body, Docs, Ty};
+use super::generated_types::{ShapeBody, ShapeDocs, Ty};
+use super::schema_to_type::{SchemaMapper, nullable};
 use crate::load::schema::{Kind, Property, Schema};
 
-impl Mapper<'_> {
+impl SchemaMapper<'_> {
     /// An enum with one variant per member, if exactly one member is always there.
     pub(super) fn union(&mut self, schema: &Schema) -> Option<Ty> {
         let names: Vec<&str> = schema.properties.iter().map(|p| p.name.as_str()).collect();
@@ -35,11 +35,11 @@ impl Mapper<'_> {
             .into_iter()
             .map(|field| (field.json, field.ty))
             .collect();
-        let docs = Docs {
+        let docs = ShapeDocs {
             text: schema.description.clone().unwrap_or_default(),
             fields: docs,
         };
-        Some(self.intern(Body::Union(variants), docs))
+        Some(self.intern(ShapeBody::Union(variants), docs))
     }
 
     /// An enum of the types that `oneOf` or `anyOf` name, if JSON tells them apart.
@@ -61,8 +61,8 @@ impl Mapper<'_> {
         let types = branches.iter().map(|branch| self.ty(branch)).collect();
         let text = schema.description.clone().unwrap_or_default();
         Some(self.intern(
-            Body::Untagged(types),
-            Docs {
+            ShapeBody::Untagged(types),
+            ShapeDocs {
                 text,
                 fields: Vec::new(),
             },

@@ -15,56 +15,56 @@ pub struct Handler {
     /// The method.
     pub method: String,
     /// What it is called for.
-    pub cause: Cause,
+    pub cause: HandlerCause,
     /// Which objects it is called for.
-    pub filters: Vec<Filter>,
+    pub filters: Vec<HandlerFilter>,
     /// How failures are treated.
-    pub policy: Policy,
+    pub policy: RetryOptions,
     /// What the method is told on every call.
     pub param: Option<serde_json::Value>,
 }
 
 /// What a handler is called for.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Cause {
+pub enum HandlerCause {
     /// The object changed in one of these ways.
-    Change(ChangeKinds),
+    Change(ChangeTriggers),
     /// One field changed.
     Field {
         /// The field.
-        field: FieldPath,
+        field: TypedField,
         /// Only in these kinds of changes; any kind if empty.
-        within: ChangeKinds,
+        within: ChangeTriggers,
     },
     /// Anything was seen of the object; perhaps only where it has a certain field.
     Event {
         /// The field that has to be there.
-        field: Option<FieldPath>,
+        field: Option<TypedField>,
     },
     /// The object is there: a task accompanies it.
-    Daemon(Daemon),
+    Daemon(DaemonOptions),
     /// The object is there: it is looked after from time to time.
-    Timer(Timer),
+    Timer(TimerOptions),
     /// The object was seen: it is found in an index.
-    Index(Indexing),
+    Index(IndexOptions),
 }
 
 /// What belongs to an index alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Indexing {
+pub struct IndexOptions {
     /// The field that has to be there.
-    pub field: Option<FieldPath>,
+    pub field: Option<TypedField>,
     /// The index that is filled.
     pub index: Index,
 }
 
 /// What belongs to a daemon alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Daemon {
+pub struct DaemonOptions {
     /// The field that has to be there.
-    pub field: Option<FieldPath>,
+    pub field: Option<TypedField>,
     /// How long it waits at first.
-    pub initial_delay: Option<Delay>,
+    pub initial_delay: Option<StartDelay>,
     /// How long it may take to stop by itself.
     pub cancellation_backoff: Option<Duration>,
     /// How long it may take to be gone when interrupted.
@@ -75,18 +75,18 @@ pub struct Daemon {
 
 /// What belongs to a timer alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Timer {
+pub struct TimerOptions {
     /// The field that has to be there.
-    pub field: Option<FieldPath>,
+    pub field: Option<TypedField>,
     /// How long it waits at first.
-    pub initial_delay: Option<Delay>,
+    pub initial_delay: Option<StartDelay>,
     /// When it is called.
-    pub pace: Pace,
+    pub pace: TimerSchedule,
 }
 
 /// When a timer is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
+pub enum TimerSchedule {
     /// Again and again.
     Every {
         /// The pause between two calls.
@@ -102,7 +102,7 @@ pub enum Pace {
 
 /// How long a timer or daemon waits before it begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Delay {
+pub enum StartDelay {
     /// Always as long.
     Fixed(Duration),
     /// As long as the method of this name says.
@@ -111,7 +111,7 @@ pub enum Delay {
 
 /// A set of create, update, delete and resume, with the options that belong to them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ChangeKinds {
+pub struct ChangeTriggers {
     /// The kinds of changes.
     pub triggers: BTreeSet<Trigger>,
     /// Deletion does not wait for a delete handler.
@@ -122,16 +122,16 @@ pub struct ChangeKinds {
 
 /// A field of an object, with the type of its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FieldPath {
+pub struct TypedField {
     /// The keys, outermost first.
     pub keys: Vec<String>,
     /// The Rust type of the value.
-    pub rust_type: FieldType,
+    pub rust_type: ImportedType,
 }
 
 /// A Rust type, and where the names in it come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FieldType {
+pub struct ImportedType {
     /// The type, with simple names: `Vec<Quantity>`.
     pub text: String,
     /// The paths of the names that have to be imported, as seen from the module of the kind.
@@ -140,16 +140,16 @@ pub struct FieldType {
 
 /// One condition that an object has to meet.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Filter {
+pub struct HandlerFilter {
     /// What is looked at.
-    pub subject: Subject,
+    pub subject: FilterSubject,
     /// What is expected of it.
-    pub expected: Expected,
+    pub expected: FilterTest,
 }
 
 /// What a filter looks at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Subject {
+pub enum FilterSubject {
     /// The label of this name.
     Label(String),
     /// The annotation of this name.
@@ -166,7 +166,7 @@ pub enum Subject {
 
 /// What a filter expects.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Expected {
+pub enum FilterTest {
     /// Anything, as long as it is there.
     Present,
     /// Nothing.
@@ -179,7 +179,7 @@ pub enum Expected {
 
 /// How failures are treated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Policy {
+pub struct RetryOptions {
     /// What an error means that says nothing about retrying.
     pub errors: Option<ErrorMode>,
     /// How long to keep trying.
@@ -197,21 +197,21 @@ impl Handler {
     #[must_use]
     pub fn full_id(&self) -> String {
         match (&self.cause, self.field()) {
-            (Cause::Index(_), _) | (_, None) => self.id.clone(),
+            (HandlerCause::Index(_), _) | (_, None) => self.id.clone(),
             (_, Some(field)) => format!("{}/{field}", self.id),
         }
     }
 
     /// The field that the handler is about.
     #[must_use]
-    pub fn field(&self) -> Option<&FieldPath> {
+    pub fn field(&self) -> Option<&TypedField> {
         match &self.cause {
-            Cause::Field { field, .. } => Some(field),
-            Cause::Event { field }
-            | Cause::Daemon(Daemon { field, .. })
-            | Cause::Timer(Timer { field, .. })
-            | Cause::Index(Indexing { field, .. }) => field.as_ref(),
-            Cause::Change(_) => None,
+            HandlerCause::Field { field, .. } => Some(field),
+            HandlerCause::Event { field }
+            | HandlerCause::Daemon(DaemonOptions { field, .. })
+            | HandlerCause::Timer(TimerOptions { field, .. })
+            | HandlerCause::Index(IndexOptions { field, .. }) => field.as_ref(),
+            HandlerCause::Change(_) => None,
         }
     }
 
@@ -219,12 +219,15 @@ impl Handler {
     #[must_use]
     pub fn computed_delay(&self) -> Option<&str> {
         match &self.cause {
-            Cause::Daemon(Daemon { initial_delay, .. })
-            | Cause::Timer(Timer { initial_delay, .. }) => match initial_delay {
-                Some(Delay::Computed(method)) => Some(method),
-                Some(Delay::Fixed(_)) | None => None,
+            HandlerCause::Daemon(DaemonOptions { initial_delay, .. })
+            | HandlerCause::Timer(TimerOptions { initial_delay, .. }) => match initial_delay {
+                Some(StartDelay::Computed(method)) => Some(method),
+                Some(StartDelay::Fixed(_)) | None => None,
             },
-            Cause::Change(_) | Cause::Field { .. } | Cause::Event { .. } | Cause::Index(_) => None,
+            HandlerCause::Change(_)
+            | HandlerCause::Field { .. }
+            | HandlerCause::Event { .. }
+            | HandlerCause::Index(_) => None,
         }
     }
 
@@ -232,7 +235,7 @@ impl Handler {
     #[must_use]
     pub fn index(&self) -> Option<&Index> {
         match &self.cause {
-            Cause::Index(indexing) => Some(&indexing.index),
+            HandlerCause::Index(indexing) => Some(&indexing.index),
             _ => None,
         }
     }
@@ -240,35 +243,41 @@ impl Handler {
     /// Whether it accompanies objects instead of reacting to them.
     #[must_use]
     pub fn is_background(&self) -> bool {
-        matches!(self.cause, Cause::Daemon(_) | Cause::Timer(_))
+        matches!(self.cause, HandlerCause::Daemon(_) | HandlerCause::Timer(_))
     }
 
     /// Whether a finalizer holds objects until this handler is done.
     #[must_use]
     pub fn holds_deletion(&self) -> bool {
         match &self.cause {
-            Cause::Change(kinds) | Cause::Field { within: kinds, .. } => {
+            HandlerCause::Change(kinds) | HandlerCause::Field { within: kinds, .. } => {
                 kinds.triggers.contains(&Trigger::Delete) && !kinds.optional
             }
-            Cause::Event { .. } | Cause::Index(_) => false,
-            Cause::Daemon(_) | Cause::Timer(_) => true,
+            HandlerCause::Event { .. } | HandlerCause::Index(_) => false,
+            HandlerCause::Daemon(_) | HandlerCause::Timer(_) => true,
         }
     }
 
     /// Whether progress and the last state are kept on the object.
     #[must_use]
     pub fn keeps_progress(&self) -> bool {
-        matches!(self.cause, Cause::Change(_) | Cause::Field { .. })
+        matches!(
+            self.cause,
+            HandlerCause::Change(_) | HandlerCause::Field { .. }
+        )
     }
 
     /// Whether it writes to objects for sure, if only a finalizer or a result.
     #[must_use]
     pub fn writes(&self) -> bool {
-        !matches!(self.cause, Cause::Event { .. } | Cause::Index(_))
+        !matches!(
+            self.cause,
+            HandlerCause::Event { .. } | HandlerCause::Index(_)
+        )
     }
 }
 
-impl fmt::Display for FieldPath {
+impl fmt::Display for TypedField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.keys.join("."))
     }

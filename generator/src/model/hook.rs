@@ -1,6 +1,6 @@
 //! The handlers of the operator as a whole, with every name decided.
 
-use super::handler::Policy;
+use super::handler::RetryOptions;
 pub use crate::load::manifest::Moment;
 
 /// One method of the trait of the operator as a whole.
@@ -13,7 +13,7 @@ pub struct Hook {
     /// When it is called.
     pub moment: Moment,
     /// How failures are treated.
-    pub policy: Policy,
+    pub policy: RetryOptions,
     /// What the method is told on every call.
     pub param: Option<serde_json::Value>,
 }

@@ -28,7 +28,7 @@ pub struct RustType {
 
 /// Why a text is not a type that can be kept in an index.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoType {
+pub enum InvalidIndexType {
     /// It is no type at all.
     #[error("`{0}` is not a Rust type")]
     Syntax(String),
@@ -75,7 +75,10 @@ impl RustType {
     ///
     /// # Errors
     /// If it cannot be kept.
-    pub fn of_values(text: &str, kinds: &BTreeMap<String, String>) -> Result<Self, NoType> {
+    pub fn of_values(
+        text: &str,
+        kinds: &BTreeMap<String, String>,
+    ) -> Result<Self, InvalidIndexType> {
         Self::new(text, kinds, &[])
     }
 
@@ -83,14 +86,18 @@ impl RustType {
     ///
     /// # Errors
     /// If it cannot be kept, or cannot be a key.
-    pub fn of_keys(text: &str, kinds: &BTreeMap<String, String>) -> Result<Self, NoType> {
+    pub fn of_keys(text: &str, kinds: &BTreeMap<String, String>) -> Result<Self, InvalidIndexType> {
         Self::new(text, kinds, UNFIT_FOR_KEYS)
     }
 
-    fn new(text: &str, kinds: &BTreeMap<String, String>, unfit: &[&str]) -> Result<Self, NoType> {
+    fn new(
+        text: &str,
+        kinds: &BTreeMap<String, String>,
+        unfit: &[&str],
+    ) -> Result<Self, InvalidIndexType> {
         let parsed: syn::Type =
-            syn::parse_str(text).map_err(|_| NoType::Syntax(text.to_owned()))?;
-        let mut names = Names {
+            syn::parse_str(text).map_err(|_| InvalidIndexType::Syntax(text.to_owned()))?;
+        let mut names = NameResolver {
             text,
             kinds,
             unfit,
@@ -113,33 +120,33 @@ impl RustType {
 }
 
 /// Looks at all names in a type, from left to right.
-struct Names<'a> {
+struct NameResolver<'a> {
     text: &'a str,
     kinds: &'a BTreeMap<String, String>,
     unfit: &'a [&'a str],
     replacements: Vec<(std::ops::Range<usize>, String)>,
-    problem: Option<NoType>,
+    problem: Option<InvalidIndexType>,
 }
 
-impl Names<'_> {
-    fn refuse(&mut self, problem: NoType) {
+impl NameResolver<'_> {
+    fn refuse(&mut self, problem: InvalidIndexType) {
         self.problem.get_or_insert(problem);
     }
 }
 
-impl<'ast> Visit<'ast> for Names<'_> {
+impl<'ast> Visit<'ast> for NameResolver<'_> {
     fn visit_type(&mut self, node: &'ast syn::Type) {
         match node {
             syn::Type::Path(path) if path.qself.is_none() => visit::visit_type(self, node),
             syn::Type::Tuple(_) | syn::Type::Array(_) | syn::Type::Paren(_) => {
                 visit::visit_type(self, node);
             }
-            _ => self.refuse(NoType::NotOwned(self.text.to_owned())),
+            _ => self.refuse(InvalidIndexType::NotOwned(self.text.to_owned())),
         }
     }
 
     fn visit_lifetime(&mut self, _: &'ast syn::Lifetime) {
-        self.refuse(NoType::NotOwned(self.text.to_owned()));
+        self.refuse(InvalidIndexType::NotOwned(self.text.to_owned()));
     }
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
@@ -148,7 +155,7 @@ impl<'ast> Visit<'ast> for Names<'_> {
             .last()
             .map(|segment| segment.ident.to_string());
         if let Some(last) = last.filter(|last| self.unfit.contains(&last.as_str())) {
-            self.refuse(NoType::NotAKey(last));
+            self.refuse(InvalidIndexType::NotAKey(last));
         }
         // A path of several parts says where it is from.
         if let (1, Some(segment)) = (path.segments.len(), path.segments.first()) {
@@ -161,7 +168,7 @@ impl<'ast> Visit<'ast> for Names<'_> {
                     self.replacements.push((range, path));
                 }
                 None if PLAIN.contains(&name.as_str()) => {}
-                None => self.refuse(NoType::Unknown(name)),
+                None => self.refuse(InvalidIndexType::Unknown(name)),
             }
         }
         visit::visit_path(self, path);
@@ -217,7 +224,10 @@ mod tests {
     #[test]
     fn what_cannot_be_compared_is_no_key() {
         let problem = |text| RustType::of_keys(text, &kinds()).unwrap_err();
-        assert_eq!(problem("(u8, f64)"), NoType::NotAKey("f64".to_owned()));
+        assert_eq!(
+            problem("(u8, f64)"),
+            InvalidIndexType::NotAKey("f64".to_owned())
+        );
         assert!(RustType::of_values("f64", &kinds()).is_ok());
     }
 }

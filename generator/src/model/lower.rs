@@ -1,29 +1,29 @@
 //! From what is written to what it means: kinds are found, names decided, fields typed.
 
-mod check;
 mod field;
-mod filter;
+mod filter_checks;
 mod handler;
 mod hook;
 mod implied;
 mod index;
 mod kind_handlers;
 mod memo;
+mod option_checks;
 mod selection;
 mod tracking;
 mod webhook;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use self::kind_handlers::Handlers;
-use super::kind::Status;
-use super::name::{RustIdent, TypeName};
-use super::operator::{Admission, CrdFile, HandledKind, Operator, Origin};
+use self::kind_handlers::KindLowering;
+use super::builtin_kinds;
+use super::coordination;
+use super::identifier::{RustIdent, TypeName};
+use super::operator::{AdmissionOptions, CrdFile, HandledKind, KindOrigin, Operator};
 use super::options::Options;
-use super::peers;
-use super::resource::{Resource, Versions};
-use super::sample;
-use super::standard;
+use super::resource::{CustomResource, VersionChoice};
+use super::sample_object;
+use super::status_subresource::StatusSubresource;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Span};
 use crate::load::crd::{Crd, CrdVersion};
 use crate::load::manifest::{
@@ -55,7 +55,7 @@ pub fn operator(
     check_name(manifest, diagnostics);
     let mut kinds: Vec<(HandledKind, &ResourceSection)> = Vec::new();
     for section in &manifest.resources {
-        let Some(kind) = (Kinds {
+        let Some(kind) = (KindFinder {
             manifest,
             crds,
             diagnostics,
@@ -107,7 +107,7 @@ pub fn operator(
     let kinds: Vec<(HandledKind, &ResourceSection)> = kinds
         .into_iter()
         .map(|(mut kind, section)| {
-            (kind.handlers, kind.webhooks) = Handlers {
+            (kind.handlers, kind.webhooks) = KindLowering {
                 source: manifest.source,
                 kind: &kind,
                 schema: schema(crds, section, &kind),
@@ -131,7 +131,7 @@ pub fn operator(
             text: file.text.clone(),
         })
         .collect();
-    let (peering, leader_election) = peers::lower(manifest, diagnostics);
+    let (peering, leader_election) = coordination::lower(manifest, diagnostics);
     Some(Operator {
         admission: admission(manifest, diagnostics),
         name: manifest.operator.name.value.clone(),
@@ -205,7 +205,7 @@ fn check_name(manifest: &Manifest, diagnostics: &mut Diagnostics) {
     }
 }
 
-fn admission(manifest: &Manifest, diagnostics: &mut Diagnostics) -> Admission {
+fn admission(manifest: &Manifest, diagnostics: &mut Diagnostics) -> AdmissionOptions {
     let section = manifest.operator.admission.clone().unwrap_or_default();
     if let Some(name) = &section.name {
         let is_part = |part: &str| is_operator_name(part) || part.parse::<u64>().is_ok();
@@ -220,7 +220,7 @@ fn admission(manifest: &Manifest, diagnostics: &mut Diagnostics) -> Admission {
             );
         }
     }
-    Admission {
+    AdmissionOptions {
         is_named: section.name.is_some(),
         name: section.name.map_or_else(
             || format!("{}.kopf-gen.dev", manifest.operator.name.value),
@@ -255,7 +255,7 @@ fn tell_apart(kinds: &mut [(HandledKind, &ResourceSection)]) {
         };
         let module = RustIdent::of_module(&qualified);
         kind.module = module.to_string();
-        if let Origin::Custom(resource) = &mut kind.origin {
+        if let KindOrigin::Custom(resource) = &mut kind.origin {
             resource.module = module;
         }
         // The Rust type keeps its name inside the module; only the trait is seen next to others.
@@ -264,13 +264,13 @@ fn tell_apart(kinds: &mut [(HandledKind, &ResourceSection)]) {
 }
 
 /// Finds one kind and gives its handlers their meaning.
-struct Kinds<'a> {
+struct KindFinder<'a> {
     manifest: &'a Manifest,
     crds: &'a CrdFiles,
     diagnostics: &'a mut Diagnostics,
 }
 
-impl<'a> Kinds<'a> {
+impl<'a> KindFinder<'a> {
     fn kind(&mut self, section: &ResourceSection) -> Option<HandledKind> {
         if let Some(alias) = section.alias.as_ref().filter(|_| section.select.is_none()) {
             let message = "`as` belongs to `select`: other kinds have a name";
@@ -311,13 +311,13 @@ impl<'a> Kinds<'a> {
                 self.error(Code::ManifestValue, misplaced.span, message, "remove it");
             }
         }
-        let Some(standard) = standard::find(&name.value) else {
-            let names: Vec<_> = standard::ALL
+        let Some(standard) = builtin_kinds::find(&name.value) else {
+            let names: Vec<_> = builtin_kinds::ALL
                 .iter()
-                .map(standard::StandardKind::name)
+                .map(builtin_kinds::BuiltinKind::name)
                 .collect();
             let plain = name.value.rsplit('/').next().unwrap_or_default();
-            let by_kind = standard::ALL.iter().find(|kind| {
+            let by_kind = builtin_kinds::ALL.iter().find(|kind| {
                 kind.kind.eq_ignore_ascii_case(plain) || kind.plural.eq_ignore_ascii_case(plain)
             });
             let help = by_kind
@@ -346,7 +346,7 @@ impl<'a> Kinds<'a> {
             module: RustIdent::of_module(standard.kind).to_string(),
             type_name: standard.kind.to_owned(),
             trait_prefix: standard.kind.to_owned(),
-            origin: Origin::Standard(standard),
+            origin: KindOrigin::Builtin(standard),
             sample: None,
             handlers: Vec::new(),
             webhooks: Vec::new(),
@@ -359,9 +359,9 @@ impl<'a> Kinds<'a> {
         let crd = self.crd(section, file)?;
         let version = self.version(section, crd)?;
         let (status, name) = (version.status, version.name.clone());
-        let sample = sample::object(&version.schema);
-        let versions = Versions::Named(BTreeSet::from([name.clone()]));
-        let resource = Resource::new(
+        let sample = sample_object::object(&version.schema);
+        let versions = VersionChoice::Named(BTreeSet::from([name.clone()]));
+        let resource = CustomResource::new(
             crd.clone(),
             &versions,
             &Options::default(),
@@ -375,14 +375,14 @@ impl<'a> Kinds<'a> {
             plural: resource.names.plural.clone(),
             scope: resource.scope,
             status: if status {
-                Status::Present
+                StatusSubresource::Present
             } else {
-                Status::Absent
+                StatusSubresource::Absent
             },
             module: resource.module.to_string(),
             type_name: resource.type_name.to_string(),
             trait_prefix: resource.type_name.to_string(),
-            origin: Origin::Custom(Box::new(resource)),
+            origin: KindOrigin::Custom(Box::new(resource)),
             sample: Some(sample),
             handlers: Vec::new(),
             webhooks: Vec::new(),

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use kopf_core::scope::NamespacePattern;
 use kopf_core::selection::Selector;
 
+use super::builtin_kinds::BuiltinKind;
+use super::coordination::{LeaderElection, Peering};
 use super::handler::Handler;
 use super::hook::Hook;
 use super::index::Index;
-use super::kind::Status;
-use super::peers::{LeaderElection, Peering};
-use super::resource::Resource;
-use super::standard::StandardKind;
+use super::resource::CustomResource;
+use super::status_subresource::StatusSubresource;
 use super::webhook::Webhook;
 use crate::load::crd::Scope;
 use crate::load::manifest::{Configuration, SettingValue, Tracking, TunedSection};
@@ -36,12 +36,12 @@ pub struct Operator {
     /// The files with CustomResourceDefinitions.
     pub crd_files: Vec<CrdFile>,
     /// How webhooks are made known.
-    pub admission: Admission,
+    pub admission: AdmissionOptions,
 }
 
 /// How webhooks are made known to the API server.
 #[derive(Clone, Debug)]
-pub struct Admission {
+pub struct AdmissionOptions {
     /// The name of the webhook configurations.
     pub name: String,
     /// Whether the manifest says so.
@@ -73,7 +73,7 @@ pub struct HandledKind {
     /// Whether its objects live in namespaces.
     pub scope: Scope,
     /// Whether it has a status subresource.
-    pub status: Status,
+    pub status: StatusSubresource,
     /// The module of the generated and the user's code.
     pub module: String,
     /// The Rust type.
@@ -81,7 +81,7 @@ pub struct HandledKind {
     /// What the name of its trait begins with: the type, or more where kinds share their names.
     pub trait_prefix: String,
     /// Where the Rust type comes from.
-    pub origin: Origin,
+    pub origin: KindOrigin,
     /// The body of an object that the server accepts, as far as that can be guessed.
     pub sample: Option<serde_json::Value>,
     /// The handlers, in the order of the manifest.
@@ -96,11 +96,11 @@ pub struct HandledKind {
 
 /// Where the Rust type of a kind comes from.
 #[derive(Clone, Debug)]
-pub enum Origin {
+pub enum KindOrigin {
     /// From k8s-openapi.
-    Standard(&'static StandardKind),
+    Builtin(&'static BuiltinKind),
     /// Made from a CustomResourceDefinition.
-    Custom(Box<Resource>),
+    Custom(Box<CustomResource>),
     /// Whatever the cluster has, of any shape.
     Selected(Selector),
 }
@@ -170,8 +170,8 @@ impl HandledKind {
     #[must_use]
     pub fn selector(&self) -> Option<&Selector> {
         match &self.origin {
-            Origin::Selected(selector) => Some(selector),
-            Origin::Standard(_) | Origin::Custom(_) => None,
+            KindOrigin::Selected(selector) => Some(selector),
+            KindOrigin::Builtin(_) | KindOrigin::Custom(_) => None,
         }
     }
 

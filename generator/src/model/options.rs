@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::name::TypeName;
-use super::types::Known;
+use super::generated_types::ExistingType;
+use super::identifier::TypeName;
 
 /// What the user wants changed about the types; paths look like `spec.containers[].name`.
 #[derive(Clone, Debug, Default)]
@@ -11,7 +11,7 @@ pub struct Options {
     /// Names of types, by path.
     pub names: BTreeMap<String, TypeName>,
     /// Types to use instead of the generated ones, by path.
-    pub replacements: BTreeMap<String, Known>,
+    pub replacements: BTreeMap<String, ExistingType>,
     /// Further derives, by path.
     pub derives: BTreeMap<String, Vec<String>>,
     /// Further derives for all types.
@@ -45,7 +45,7 @@ impl Options {
 
     /// The type to use instead at a path.
     #[must_use]
-    pub fn replacement(&self, path: &str) -> Option<&Known> {
+    pub fn replacement(&self, path: &str) -> Option<&ExistingType> {
         self.replacements.get(path)
     }
 

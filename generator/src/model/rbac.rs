@@ -2,10 +2,10 @@
 
 use kopf_core::selection::{Name, Selector};
 
+use super::coordination::{LeaderElection, Membership};
 use super::handler::Handler;
-use super::kind::Status;
-use super::operator::{HandledKind, Operator, Origin};
-use super::peers::{LeaderElection, Membership};
+use super::operator::{HandledKind, KindOrigin, Operator};
+use super::status_subresource::StatusSubresource;
 use crate::load::crd::Scope;
 use crate::load::manifest::Configuration;
 
@@ -14,7 +14,7 @@ const ALL: &str = "*";
 
 /// Where a permission is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum RuleScope {
     /// For objects that belong to the cluster, or to find namespaces.
     Cluster,
     /// In each served namespace.
@@ -25,9 +25,9 @@ pub enum Place {
 
 /// One rule of a role.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rule {
+pub struct RbacRule {
     /// Where it is needed.
-    pub place: Place,
+    pub place: RuleScope,
     /// The API groups, empty for the core group.
     pub groups: Vec<String>,
     /// The resources or subresources, in plural.
@@ -49,9 +49,9 @@ pub struct Grant {
 
 /// The least that the handlers of `operator` need; what their functions do beyond that is not known here.
 #[must_use]
-pub fn rules(operator: &Operator) -> Vec<Rule> {
+pub fn rules(operator: &Operator) -> Vec<RbacRule> {
     let watched = operator.kinds.iter().filter(|kind| kind.is_watched());
-    let mut rules: Vec<Rule> = watched
+    let mut rules: Vec<RbacRule> = watched
         .flat_map(|kind| kind_rules(operator, kind))
         .collect();
     rules.extend(event_rules(operator));
@@ -67,7 +67,7 @@ pub fn rules(operator: &Operator) -> Vec<Rule> {
 }
 
 /// What is needed in the namespace of the operator only: its lease, and its certificates.
-fn own_rules(operator: &Operator) -> Vec<Rule> {
+fn own_rules(operator: &Operator) -> Vec<RbacRule> {
     let election = operator.leader_election.as_ref();
     let mut rules = election.map(lease_rules).unwrap_or_default();
     if operator.has_webhooks() {
@@ -78,14 +78,14 @@ fn own_rules(operator: &Operator) -> Vec<Rule> {
 
 /// Events about an object are in its namespace, those about objects of the cluster in the
 /// operator's own.
-fn event_rules(operator: &Operator) -> Vec<Rule> {
+fn event_rules(operator: &Operator) -> Vec<RbacRule> {
     let writes = |scope: Scope| {
         let is_of = |kind: &&HandledKind| kind.scope == scope || kind.selector().is_some();
         let kinds = operator.kinds.iter().filter(is_of);
         let mut handlers = kinds.flat_map(|kind| &kind.handlers);
         handlers.any(Handler::writes)
     };
-    let rule = |place| Rule {
+    let rule = |place| RbacRule {
         place,
         groups: vec![String::new()],
         resources: vec!["events".to_owned()],
@@ -103,23 +103,23 @@ fn event_rules(operator: &Operator) -> Vec<Rule> {
     };
     let places = match operator.fixed_namespaces() {
         Some(_) => [
-            writes(Scope::Namespaced).then_some(Place::Served),
-            writes(Scope::Cluster).then_some(Place::Own),
+            writes(Scope::Namespaced).then_some(RuleScope::Served),
+            writes(Scope::Cluster).then_some(RuleScope::Own),
         ],
         None => {
             let any = writes(Scope::Namespaced) || writes(Scope::Cluster);
-            [any.then_some(Place::Cluster), None]
+            [any.then_some(RuleScope::Cluster), None]
         }
     };
     places.into_iter().flatten().map(rule).collect()
 }
 
 /// What lets a custom kind that is not there yet be noticed as soon as it comes.
-fn definition_rule(operator: &Operator) -> Option<Rule> {
+fn definition_rule(operator: &Operator) -> Option<RbacRule> {
     let watched = operator.kinds.iter().filter(|kind| kind.is_watched());
     if watched.clone().any(|kind| kind.selector().is_some()) {
-        return Some(Rule {
-            place: Place::Cluster,
+        return Some(RbacRule {
+            place: RuleScope::Cluster,
             groups: vec!["apiextensions.k8s.io".to_owned()],
             resources: vec!["customresourcedefinitions".to_owned()],
             names: Vec::new(),
@@ -129,12 +129,12 @@ fn definition_rule(operator: &Operator) -> Option<Rule> {
             ),
         });
     }
-    let custom = watched.filter(|kind| matches!(kind.origin, Origin::Custom(_)));
+    let custom = watched.filter(|kind| matches!(kind.origin, KindOrigin::Custom(_)));
     let names: Vec<String> = custom
         .map(|kind| format!("{}.{}", kind.plural, kind.group))
         .collect();
-    (!names.is_empty()).then(|| Rule {
-        place: Place::Cluster,
+    (!names.is_empty()).then(|| RbacRule {
+        place: RuleScope::Cluster,
         groups: vec!["apiextensions.k8s.io".to_owned()],
         resources: vec!["customresourcedefinitions".to_owned()],
         names,
@@ -146,12 +146,12 @@ fn definition_rule(operator: &Operator) -> Option<Rule> {
 }
 
 /// Patterns match namespaces as they come and go.
-fn namespaces_rule(operator: &Operator) -> Option<Rule> {
+fn namespaces_rule(operator: &Operator) -> Option<RbacRule> {
     let follows = !operator.namespaces.is_empty()
         && operator.fixed_namespaces().is_none()
         && operator.scans_namespaces();
-    follows.then(|| Rule {
-        place: Place::Cluster,
+    follows.then(|| RbacRule {
+        place: RuleScope::Cluster,
         groups: vec![String::new()],
         resources: vec!["namespaces".to_owned()],
         names: Vec::new(),
@@ -162,9 +162,9 @@ fn namespaces_rule(operator: &Operator) -> Option<Rule> {
     })
 }
 
-fn configuration_rule(operator: &Operator) -> Rule {
-    Rule {
-        place: Place::Cluster,
+fn configuration_rule(operator: &Operator) -> RbacRule {
+    RbacRule {
+        place: RuleScope::Cluster,
         groups: vec!["admissionregistration.k8s.io".to_owned()],
         resources: [
             "mutatingwebhookconfigurations",
@@ -180,7 +180,7 @@ fn configuration_rule(operator: &Operator) -> Rule {
     }
 }
 
-fn certificate_rule(operator: &Operator) -> Rule {
+fn certificate_rule(operator: &Operator) -> RbacRule {
     let verbs = match operator.admission.configuration {
         Configuration::Managed => grants(
             &["get", "update"],
@@ -188,8 +188,8 @@ fn certificate_rule(operator: &Operator) -> Rule {
         ),
         Configuration::CertManager => grants(&["get"], "certificates of the webhooks"),
     };
-    Rule {
-        place: Place::Own,
+    RbacRule {
+        place: RuleScope::Own,
         groups: vec![String::new()],
         resources: vec!["secrets".to_owned()],
         names: vec![operator.webhook_service()],
@@ -197,7 +197,7 @@ fn certificate_rule(operator: &Operator) -> Rule {
     }
 }
 
-fn peering_rule(operator: &Operator, membership: &Membership) -> Rule {
+fn peering_rule(operator: &Operator, membership: &Membership) -> RbacRule {
     let is_fixed = operator.fixed_namespaces().is_some();
     let reason = match (&membership.name, is_fixed) {
         (Some(_), true) => "other operators are met here",
@@ -206,11 +206,14 @@ fn peering_rule(operator: &Operator, membership: &Membership) -> Rule {
         (None, false) => "other operators are met here, if it exists, with -A or -n",
     };
     let (place, resources) = if is_fixed {
-        (Place::Served, vec!["kopfpeerings"])
+        (RuleScope::Served, vec!["kopfpeerings"])
     } else {
-        (Place::Cluster, vec!["clusterkopfpeerings", "kopfpeerings"])
+        (
+            RuleScope::Cluster,
+            vec!["clusterkopfpeerings", "kopfpeerings"],
+        )
     };
-    Rule {
+    RbacRule {
         place,
         groups: ["kopf.dev", "zalando.org"].map(str::to_owned).to_vec(),
         resources: resources.into_iter().map(str::to_owned).collect(),
@@ -219,9 +222,9 @@ fn peering_rule(operator: &Operator, membership: &Membership) -> Rule {
     }
 }
 
-fn lease_rules(election: &LeaderElection) -> Vec<Rule> {
-    let rule = |names: Vec<String>, verbs: &[&'static str], reason: &str| Rule {
-        place: Place::Own,
+fn lease_rules(election: &LeaderElection) -> Vec<RbacRule> {
+    let rule = |names: Vec<String>, verbs: &[&'static str], reason: &str| RbacRule {
+        place: RuleScope::Own,
         groups: vec!["coordination.k8s.io".to_owned()],
         resources: vec!["leases".to_owned()],
         names,
@@ -246,12 +249,12 @@ fn grants(verbs: &[&'static str], reason: &str) -> Vec<Grant> {
     verbs.iter().map(grant).collect()
 }
 
-fn kind_rules(operator: &Operator, kind: &HandledKind) -> Vec<Rule> {
+fn kind_rules(operator: &Operator, kind: &HandledKind) -> Vec<RbacRule> {
     let is_fixed = operator.fixed_namespaces().is_some();
     let place = match kind.scope {
         // Some of what is selected may not live in namespaces.
-        Scope::Namespaced if is_fixed && kind.selector().is_none() => Place::Served,
-        Scope::Namespaced | Scope::Cluster => Place::Cluster,
+        Scope::Namespaced if is_fixed && kind.selector().is_none() => RuleScope::Served,
+        Scope::Namespaced | Scope::Cluster => RuleScope::Cluster,
     };
     let (group, plural) = match kind.selector() {
         Some(selector) => granted(selector),
@@ -300,8 +303,8 @@ fn kind_rules(operator: &Operator, kind: &HandledKind) -> Vec<Rule> {
             reason: reasons.join("; "),
         });
         // All resources are all subresources as well.
-        if kind.status == Status::Present && plural != ALL {
-            rules.push(Rule {
+        if kind.status == StatusSubresource::Present && plural != ALL {
+            rules.push(RbacRule {
                 place,
                 groups: vec![group.clone()],
                 resources: vec![format!("{plural}/status")],
@@ -315,7 +318,7 @@ fn kind_rules(operator: &Operator, kind: &HandledKind) -> Vec<Rule> {
     }
     rules.insert(
         0,
-        Rule {
+        RbacRule {
             place,
             groups: vec![group],
             resources: vec![plural],

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::handler::{FieldPath, Filter};
+use super::handler::{HandlerFilter, TypedField};
 use crate::load::manifest::Operation;
 
 /// One method of a kind's trait that the API server asks.
@@ -13,11 +13,11 @@ pub struct Webhook {
     /// The method.
     pub method: String,
     /// What it may do.
-    pub role: Role,
+    pub role: WebhookRole,
     /// What it is asked about; everything if empty.
     pub operations: Vec<Operation>,
     /// Which endpoint of the objects it is about.
-    pub endpoint: Endpoint,
+    pub endpoint: WebhookEndpoint,
     /// Whether it does more than answering.
     pub side_effects: bool,
     /// Whether requests pass when it fails.
@@ -27,16 +27,16 @@ pub struct Webhook {
     /// How long the API server waits.
     pub timeout: Option<Duration>,
     /// The field that it is about.
-    pub field: Option<FieldPath>,
+    pub field: Option<TypedField>,
     /// Which objects it is about.
-    pub filters: Vec<Filter>,
+    pub filters: Vec<HandlerFilter>,
     /// What the method is told on every call.
     pub param: Option<serde_json::Value>,
 }
 
 /// What a webhook may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum WebhookRole {
     /// Say yes or no.
     Validate,
     /// Change the object as well.
@@ -45,7 +45,7 @@ pub enum Role {
 
 /// Which endpoint of an object a webhook is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Endpoint {
+pub enum WebhookEndpoint {
     /// The object itself.
     Main,
     /// A subresource.
@@ -69,7 +69,7 @@ impl Webhook {
 
 // === impl Endpoint ===
 
-impl Endpoint {
+impl WebhookEndpoint {
     /// Whether what is reviewed is an object of the kind; subresources may be something else.
     #[must_use]
     pub fn has_the_object(&self) -> bool {

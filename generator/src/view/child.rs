@@ -2,12 +2,12 @@
 
 use askama::Template;
 
-use super::imports::Imports;
+use super::imports::ImportList;
 use super::layout::call;
 use super::method::methods;
 use super::scaffold::KindHandlersView;
-use super::stub::{INDENT, Names, with_body};
-use crate::model::operator::{HandledKind, Operator, Origin};
+use super::stub::{INDENT, NameStyle, with_body};
+use crate::model::operator::{HandledKind, KindOrigin, Operator};
 
 /// The function that keeps children in step, as `kopf.yaml` names it.
 pub const HANDLER: &str = "sync_child";
@@ -51,7 +51,7 @@ impl KindHandlersView {
     /// Prepares the user's file for `kind`, with a ConfigMap for each of its objects.
     #[must_use]
     pub fn with_children(kind: &HandledKind) -> Self {
-        let mut imports = Imports::default();
+        let mut imports = ImportList::default();
         // A kind may be called like what it needs.
         imports.reserve(&kind.type_name);
         let child = ChildView {
@@ -78,7 +78,7 @@ impl KindHandlersView {
         let body: Vec<String> = body.lines().map(str::to_owned).collect();
         let functions: Vec<String> = methods(kind)
             .iter()
-            .map(|method| with_body(method, Names::Imported, body.clone()))
+            .map(|method| with_body(method, NameStyle::Imported, body.clone()))
             .collect();
         Self::new(kind).with_functions(&functions, &imports)
     }
@@ -87,8 +87,8 @@ impl KindHandlersView {
 /// Whether the Rust type has a `spec`.
 fn has_spec(kind: &HandledKind) -> bool {
     match &kind.origin {
-        Origin::Standard(_) | Origin::Selected(_) => false,
-        Origin::Custom(resource) => {
+        KindOrigin::Builtin(_) | KindOrigin::Selected(_) => false,
+        KindOrigin::Custom(resource) => {
             let fields = &resource.main_version().root.body.fields;
             fields.iter().any(|field| field.json == "spec")
         }
@@ -98,8 +98,8 @@ fn has_spec(kind: &HandledKind) -> bool {
 /// Whether what the handler reports has a place in the status.
 fn keeps_results(kind: &HandledKind) -> bool {
     match &kind.origin {
-        Origin::Standard(_) | Origin::Selected(_) => false,
-        Origin::Custom(resource) => resource
+        KindOrigin::Builtin(_) | KindOrigin::Selected(_) => false,
+        KindOrigin::Custom(resource) => resource
             .field(resource.main_version(), &["status", HANDLER], "")
             .is_ok_and(|field| field.json),
     }

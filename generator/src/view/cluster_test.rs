@@ -5,9 +5,9 @@ use askama::Template;
 use super::layout::{article, call};
 use crate::load::crd::Scope;
 use crate::load::manifest::Trigger;
-use crate::model::handler::{Cause, Handler};
-use crate::model::name::RustIdent;
-use crate::model::operator::{HandledKind, Operator, Origin};
+use crate::model::handler::{Handler, HandlerCause};
+use crate::model::identifier::RustIdent;
+use crate::model::operator::{HandledKind, KindOrigin, Operator};
 
 /// A test that drives one object through its life.
 #[derive(Debug, Template)]
@@ -29,11 +29,11 @@ impl<'a> ClusterTestView<'a> {
     /// definition it brings along; `None` if it has no such kind.
     #[must_use]
     pub fn new(operator: &'a Operator) -> Option<Self> {
-        let custom = |kind: &&HandledKind| matches!(kind.origin, Origin::Custom(_));
+        let custom = |kind: &&HandledKind| matches!(kind.origin, KindOrigin::Custom(_));
         let customs = || operator.kinds.iter().filter(custom);
         let definitions = customs().filter_map(|kind| match &kind.origin {
-            Origin::Standard(_) | Origin::Selected(_) => None,
-            Origin::Custom(resource) => {
+            KindOrigin::Builtin(_) | KindOrigin::Selected(_) => None,
+            KindOrigin::Custom(resource) => {
                 let module = &resource.module;
                 Some(format!("src/generated/types/{module}/crd.json"))
             }
@@ -67,7 +67,7 @@ fn sign(kind: &HandledKind) -> (&'static str, &'static str) {
     let all = |handler: &&Handler| handler.filters.is_empty() && handler.field().is_none();
     let mut handlers = kind.handlers.iter().filter(all);
     let creates = |handler: &Handler| match &handler.cause {
-        Cause::Change(kinds) => kinds.triggers.contains(&Trigger::Create),
+        HandlerCause::Change(kinds) => kinds.triggers.contains(&Trigger::Create),
         _ => false,
     };
     if handlers.clone().any(creates) {

@@ -3,13 +3,13 @@
 use askama::Template;
 
 use crate::load::manifest::Trigger;
-use crate::model::handler::{Cause, ChangeKinds, Handler};
+use crate::model::handler::{ChangeTriggers, Handler, HandlerCause};
 use crate::model::hook::{Hook, Moment};
 use crate::model::operator::{CrdFile, HandledKind, Operator};
-use crate::model::rbac::{self, Place, Rule};
-use crate::model::webhook::{Role, Webhook};
+use crate::model::rbac::{self, RbacRule, RuleScope};
+use crate::model::webhook::{Webhook, WebhookRole};
 use crate::view::cluster_test::ClusterTestView;
-use crate::view::hook;
+use crate::view::hooks;
 use crate::view::layout::wrap;
 use crate::view::method;
 
@@ -162,22 +162,22 @@ impl<'a> RbacView<'a> {
     #[must_use]
     pub fn new(operator: &'a Operator) -> Self {
         let rules = rbac::rules(operator);
-        let at = |place: Place| -> Vec<RuleLines> {
+        let at = |place: RuleScope| -> Vec<RuleLines> {
             let rules = rules.iter().filter(|rule| rule.place == place);
             rules.map(RuleLines::new).collect()
         };
         Self {
             name: &operator.name,
-            rules: at(Place::Cluster),
+            rules: at(RuleScope::Cluster),
             namespaces: operator.fixed_namespaces().into_iter().flatten().collect(),
-            served_rules: at(Place::Served),
-            own_rules: at(Place::Own),
+            served_rules: at(RuleScope::Served),
+            own_rules: at(RuleScope::Own),
         }
     }
 }
 
 impl RuleLines {
-    fn new(rule: &Rule) -> Self {
+    fn new(rule: &RbacRule) -> Self {
         let mut reasons: Vec<String> = Vec::new();
         let mut previous: Option<(Vec<&str>, String)> = None;
         let mut flush = |group: Option<(Vec<&str>, String)>| {
@@ -288,7 +288,7 @@ impl<'a> ReadmeKind<'a> {
     fn of_hooks(operator: &'a Operator) -> Self {
         Self {
             title: "The operator as a whole".to_owned(),
-            file: format!("src/handlers/{}.rs", hook::MODULE),
+            file: format!("src/handlers/{}.rs", hooks::MODULE),
             handlers: operator.hooks.iter().map(ReadmeHandler::of_hook).collect(),
         }
     }
@@ -297,16 +297,16 @@ impl<'a> ReadmeKind<'a> {
 impl<'a> ReadmeHandler<'a> {
     fn new(handler: &'a Handler) -> Self {
         let occasion = match &handler.cause {
-            Cause::Change(kinds) => words(kinds),
-            Cause::Field { field, within } if within.triggers.is_empty() => {
+            HandlerCause::Change(kinds) => words(kinds),
+            HandlerCause::Field { field, within } if within.triggers.is_empty() => {
                 format!("changes of `{field}`")
             }
-            Cause::Field { field, within } => format!("{}, with `{field}`", words(within)),
-            Cause::Event { field: None } => "all events".to_owned(),
-            Cause::Event { field: Some(field) } => format!("all events, with `{field}`"),
-            Cause::Daemon(_) => "as long as the object is there".to_owned(),
-            Cause::Timer(timer) => method::pace(&timer.pace),
-            Cause::Index(_) => "says by which keys an object is found".to_owned(),
+            HandlerCause::Field { field, within } => format!("{}, with `{field}`", words(within)),
+            HandlerCause::Event { field: None } => "all events".to_owned(),
+            HandlerCause::Event { field: Some(field) } => format!("all events, with `{field}`"),
+            HandlerCause::Daemon(_) => "as long as the object is there".to_owned(),
+            HandlerCause::Timer(timer) => method::pace(&timer.pace),
+            HandlerCause::Index(_) => "says by which keys an object is found".to_owned(),
         };
         Self {
             method: &handler.method,
@@ -329,8 +329,8 @@ impl<'a> ReadmeHandler<'a> {
 
     fn of_webhook(webhook: &'a Webhook) -> Self {
         let occasion = match webhook.role {
-            Role::Validate => "says whether a request may pass",
-            Role::Mutate => "may change an object before it is stored",
+            WebhookRole::Validate => "says whether a request may pass",
+            WebhookRole::Mutate => "may change an object before it is stored",
         };
         Self {
             method: &webhook.method,
@@ -339,7 +339,7 @@ impl<'a> ReadmeHandler<'a> {
     }
 }
 
-fn words(kinds: &ChangeKinds) -> String {
+fn words(kinds: &ChangeTriggers) -> String {
     let words: Vec<_> = kinds
         .triggers
         .iter()

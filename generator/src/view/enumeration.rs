@@ -2,12 +2,12 @@
 
 use askama::Template;
 
-use super::docs;
-use super::rename;
+use super::doc_comments;
+use super::serde_rename;
 use super::structure::{container, serde_lines};
-use super::version::{Writer, print};
-use crate::model::name::{TypeName, variants};
-use crate::model::types::{Body, Docs, Ty};
+use super::version::{VersionWriter, print};
+use crate::model::generated_types::{ShapeBody, ShapeDocs, Ty};
+use crate::model::identifier::{TypeName, variants};
 
 #[derive(Template)]
 #[template(path = "types/enum.rs")]
@@ -46,18 +46,18 @@ pub(super) struct IntOrStringView<'a> {
     pub(super) derives: String,
 }
 
-impl Writer<'_> {
+impl VersionWriter<'_> {
     pub(super) fn string_enum(
         &mut self,
         values: &[String],
         name: &TypeName,
-        docs: &Docs,
+        docs: &ShapeDocs,
         more: &[String],
     ) -> String {
         let open = self.options.open_enums;
         let texts: Vec<&str> = values.iter().map(String::as_str).collect();
         let mut names = variants(&texts);
-        let rule = rename::for_variants(
+        let rule = serde_rename::for_variants(
             &names
                 .iter()
                 .map(TypeName::as_str)
@@ -108,7 +108,7 @@ impl Writer<'_> {
         attributes.extend(serde_lines(&container(rule)));
         attributes.extend(repetition(name, &names));
         print(&EnumView {
-            docs: docs::outer::<&str>(&docs.text, &[]),
+            docs: doc_comments::outer::<&str>(&docs.text, &[]),
             attributes,
             name,
             variants: views,
@@ -119,7 +119,7 @@ impl Writer<'_> {
         &mut self,
         values: &[i64],
         name: &TypeName,
-        docs: &Docs,
+        docs: &ShapeDocs,
         more: &[String],
     ) -> Vec<String> {
         let open = self.options.open_enums;
@@ -155,7 +155,7 @@ impl Writer<'_> {
         );
         let from = if open { "from" } else { "try_from" };
         let view = EnumView {
-            docs: docs::outer::<&str>(&docs.text, &[]),
+            docs: doc_comments::outer::<&str>(&docs.text, &[]),
             attributes: vec![
                 format!("#[derive({derives})]"),
                 format!("#[serde({from} = \"i64\", into = \"i64\")]"),
@@ -175,12 +175,12 @@ impl Writer<'_> {
         &mut self,
         members: &[(String, Ty)],
         name: &TypeName,
-        docs: &Docs,
+        docs: &ShapeDocs,
         more: &[String],
     ) -> String {
         let texts: Vec<&str> = members.iter().map(|(json, _)| json.as_str()).collect();
         let names = variants(&texts);
-        let rule = rename::for_variants(
+        let rule = serde_rename::for_variants(
             &names
                 .iter()
                 .map(TypeName::as_str)
@@ -191,11 +191,11 @@ impl Writer<'_> {
             let member = docs.fields.get(index).cloned().unwrap_or_default();
             // Boxed, because a member can be of any size.
             let ty = match ty {
-                Ty::Shape(_) | Ty::Known(_) => format!("Box<{}>", self.ty(ty)),
+                Ty::Shape(_) | Ty::Existing(_) => format!("Box<{}>", self.ty(ty)),
                 _ => self.ty(ty),
             };
             views.push(VariantView {
-                docs: docs::outer(&member.text, &member.limits),
+                docs: doc_comments::outer(&member.text, &member.limits),
                 attributes: (rule.variant(variant.as_str()) != *json)
                     .then(|| format!("#[serde(rename = {json:?})]"))
                     .into_iter()
@@ -211,7 +211,7 @@ impl Writer<'_> {
         attributes.extend(serde_lines(&container(rule)));
         attributes.extend(repetition(name, &names));
         print(&EnumView {
-            docs: docs::outer::<&str>(&docs.text, &[]),
+            docs: doc_comments::outer::<&str>(&docs.text, &[]),
             attributes,
             name,
             variants: views,
@@ -222,7 +222,7 @@ impl Writer<'_> {
         &mut self,
         types: &[Ty],
         name: &TypeName,
-        docs: &Docs,
+        docs: &ShapeDocs,
         more: &[String],
     ) -> String {
         let variants = types
@@ -238,7 +238,7 @@ impl Writer<'_> {
             more,
         );
         print(&EnumView {
-            docs: docs::outer::<&str>(&docs.text, &[]),
+            docs: doc_comments::outer::<&str>(&docs.text, &[]),
             attributes: vec![
                 format!("#[derive({derives})]"),
                 "#[serde(untagged)]".to_owned(),
@@ -250,12 +250,12 @@ impl Writer<'_> {
 }
 
 /// The names of the variants of an enum of strings or integers.
-pub(super) fn variant_names(body: &Body) -> Vec<TypeName> {
+pub(super) fn variant_names(body: &ShapeBody) -> Vec<TypeName> {
     match body {
-        Body::StringEnum(values) => {
+        ShapeBody::StringEnum(values) => {
             variants(&values.iter().map(String::as_str).collect::<Vec<_>>())
         }
-        Body::IntEnum(values) => {
+        ShapeBody::IntEnum(values) => {
             let texts: Vec<String> = values.iter().map(ToString::to_string).collect();
             variants(&texts.iter().map(String::as_str).collect::<Vec<_>>())
         }

@@ -10,12 +10,12 @@ const LIST_WIDTH: usize = 98;
 
 /// The names that a module imports, by the path before them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Imports {
+pub(super) struct ImportList {
     modules: BTreeMap<String, BTreeSet<String>>,
     names: BTreeMap<String, String>,
 }
 
-impl Imports {
+impl ImportList {
     /// Keeps a name for a type of the module itself.
     pub(super) fn reserve(&mut self, name: &str) {
         self.names.insert(name.to_owned(), name.to_owned());

@@ -6,13 +6,13 @@ use askama::Template;
 use kopf_core::selection::Selector;
 
 use super::imports;
-use super::method::{Context, Method, MethodShape, PredicateArgument, methods};
-use super::wire::{self, Wire};
+use super::method::{ContextType, MethodSignature, PredicateArgument, TraitMethod, methods};
+use super::registration::{self, Registration};
 use crate::load::crd::Scope;
 use crate::load::manifest::Tracking;
-use crate::model::kind::Status;
-use crate::model::operator::{HandledKind, Origin};
-use crate::model::resource::Resource;
+use crate::model::operator::{HandledKind, KindOrigin};
+use crate::model::resource::CustomResource;
+use crate::model::status_subresource::StatusSubresource;
 
 /// The module of one kind.
 #[derive(Debug, Template)]
@@ -28,7 +28,7 @@ pub struct KindView {
     handlers_trait: String,
     memo: bool,
     tracks_all: bool,
-    methods: Vec<Method>,
+    methods: Vec<TraitMethod>,
     group: String,
     version: String,
     kind: String,
@@ -37,7 +37,7 @@ pub struct KindView {
     selector: Option<String>,
     scope: &'static str,
     status: &'static str,
-    wires: Vec<Wire>,
+    wires: Vec<Registration>,
 }
 
 // === impl KindView ===
@@ -46,8 +46,8 @@ impl KindView {
     /// Prepares the module of `kind`.
     #[must_use]
     pub fn new(kind: &HandledKind) -> Self {
-        let webhooks = kind.webhooks.iter().map(wire::webhook);
-        let handlers = kind.handlers.iter().map(wire::handler);
+        let webhooks = kind.webhooks.iter().map(registration::webhook);
+        let handlers = kind.handlers.iter().map(registration::handler);
         let wires: Vec<_> = handlers.chain(webhooks).collect();
         let text = |part: &str| wires.iter().any(|wire| wire.declaration.contains(part));
         let methods = methods(kind);
@@ -57,12 +57,12 @@ impl KindView {
             None => &["ResourceSpec", "Scope", "StatusSubresource"],
         });
         runtime_names.extend(methods.iter().filter_map(|method| match &method.shape {
-            MethodShape::Handler { context } => Some(context.runtime_type()),
-            MethodShape::Delay { .. } | MethodShape::Predicate { .. } => None,
+            MethodSignature::Handler { context } => Some(context.runtime_type()),
+            MethodSignature::Delay { .. } | MethodSignature::Predicate { .. } => None,
         }));
         runtime_names.extend(methods.iter().filter_map(|method| match &method.shape {
-            MethodShape::Handler { context } => Some(context.result()),
-            MethodShape::Predicate { .. } | MethodShape::Delay { .. } => None,
+            MethodSignature::Handler { context } => Some(context.result()),
+            MethodSignature::Predicate { .. } | MethodSignature::Delay { .. } => None,
         }));
         for name in [
             "ChangeHandler",
@@ -84,7 +84,7 @@ impl KindView {
             }
         }
         runtime_names.extend(kind.memo.as_ref().map(|_| "Memo"));
-        let delays = |method: &Method| matches!(method.shape, MethodShape::Delay { .. });
+        let delays = |method: &TraitMethod| matches!(method.shape, MethodSignature::Delay { .. });
         let uses_duration = text("Duration::") || methods.iter().any(delays);
         Self {
             summary: summary(kind),
@@ -114,8 +114,8 @@ impl KindView {
                 Scope::Cluster => "Cluster",
             },
             status: match kind.status {
-                Status::Present => "Present",
-                Status::Absent => "Absent",
+                StatusSubresource::Present => "Present",
+                StatusSubresource::Absent => "Absent",
             },
             wires,
         }
@@ -152,18 +152,18 @@ fn summary(kind: &HandledKind) -> String {
 }
 
 /// What the module offers under simple names: the kind, and the types of the fields that its functions take.
-fn exported(kind: &HandledKind, methods: &[Method]) -> Vec<String> {
+fn exported(kind: &HandledKind, methods: &[TraitMethod]) -> Vec<String> {
     let object = match &kind.origin {
-        Origin::Standard(standard) if standard.kind == kind.type_name => standard.type_path(),
-        Origin::Standard(standard) => format!("{} as {}", standard.type_path(), kind.type_name),
-        Origin::Custom(resource) => format!("{}::{}", types_module(resource), kind.type_name),
-        Origin::Selected(_) => format!("kopf_runtime::{}", kind.type_name),
+        KindOrigin::Builtin(standard) if standard.kind == kind.type_name => standard.type_path(),
+        KindOrigin::Builtin(standard) => format!("{} as {}", standard.type_path(), kind.type_name),
+        KindOrigin::Custom(resource) => format!("{}::{}", types_module(resource), kind.type_name),
+        KindOrigin::Selected(_) => format!("kopf_runtime::{}", kind.type_name),
     };
     let fields = methods.iter().filter_map(|method| match &method.shape {
-        MethodShape::Handler {
-            context: Context::Field(_, field),
+        MethodSignature::Handler {
+            context: ContextType::Field(_, field),
         }
-        | MethodShape::Predicate {
+        | MethodSignature::Predicate {
             argument_type: PredicateArgument::Field(field),
             ..
         } => Some(field),
@@ -192,7 +192,7 @@ fn exported(kind: &HandledKind, methods: &[Method]) -> Vec<String> {
 }
 
 /// The module with the types of a custom kind, as seen from the module of the kind.
-fn types_module(resource: &Resource) -> String {
+fn types_module(resource: &CustomResource) -> String {
     format!(
         "super::types::{}::{}",
         resource.module,
@@ -202,7 +202,7 @@ fn types_module(resource: &Resource) -> String {
 
 // === printing ===
 
-impl std::fmt::Display for Context {
+impl std::fmt::Display for ContextType {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Change(object)

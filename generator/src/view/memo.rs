@@ -1,7 +1,7 @@
 //! The type of a memo as it first appears in the user's file.
 
 use super::layout::{object, wrap};
-use super::stub::Names;
+use super::stub::NameStyle;
 use crate::model::operator::HandledKind;
 
 /// The text of a doc comment outside of any block.
@@ -12,7 +12,7 @@ pub const ASSOCIATED: &str = "Memo";
 
 /// The type, and what makes it the memo of the kind; lines without a final empty one.
 #[must_use]
-pub fn declaration(kind: &HandledKind, names: Names<'_>) -> Vec<String> {
+pub fn declaration(kind: &HandledKind, names: NameStyle<'_>) -> Vec<String> {
     let Some(name) = &kind.memo else {
         return Vec::new();
     };

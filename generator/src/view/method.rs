@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use crate::load::manifest::{Operation, Trigger};
 use crate::model::handler::{
-    Cause, ChangeKinds, Expected, FieldPath, FieldType, Filter, Handler, Pace, Subject,
+    ChangeTriggers, FilterSubject, FilterTest, Handler, HandlerCause, HandlerFilter, ImportedType,
+    TimerSchedule, TypedField,
 };
 use crate::model::operator::HandledKind;
-use crate::model::webhook::{Endpoint, Role, Webhook};
+use crate::model::webhook::{Webhook, WebhookEndpoint, WebhookRole};
 use crate::view::layout::{self, article, wrap};
 
 /// The text of a doc comment inside of a trait or an `impl`, which itself takes eight columns.
@@ -18,22 +19,22 @@ pub(super) const JSON: &str = "serde_json::Value";
 
 /// A method that the user's operator has to have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Method {
+pub struct TraitMethod {
     /// Its name.
     pub name: String,
     /// When it is called.
     pub doc: Vec<String>,
     /// What it takes.
-    pub shape: MethodShape,
+    pub shape: MethodSignature,
 }
 
 /// What a method takes and returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MethodShape {
+pub enum MethodSignature {
     /// `change(&self, cx: &mut Context) -> HandlerResult`, asynchronous.
     Handler {
         /// The context.
-        context: Context,
+        context: ContextType,
     },
     /// `delay(&self, object: &Kind) -> Duration`.
     Delay {
@@ -51,11 +52,11 @@ pub enum MethodShape {
 
 /// What a handler is given.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Context {
+pub enum ContextType {
     /// `Change<Kind>`.
     Change(String),
     /// `FieldChange<Kind, Type>`.
-    Field(String, FieldType),
+    Field(String, ImportedType),
     /// `Seen<Kind>`.
     Seen(String),
     /// `Validation<Kind>`, or of JSON.
@@ -86,13 +87,13 @@ pub enum PredicateArgument {
     /// `Option<&str>`.
     Text,
     /// `Option<&Type>`.
-    Field(FieldType),
+    Field(ImportedType),
 }
 
 /// Every method of a kind, each once, predicates after the handlers that use them.
 #[must_use]
-pub fn methods(kind: &HandledKind) -> Vec<Method> {
-    let mut methods: Vec<Method> = Vec::new();
+pub fn methods(kind: &HandledKind) -> Vec<TraitMethod> {
+    let mut methods: Vec<TraitMethod> = Vec::new();
     let handlers = kind
         .handlers
         .iter()
@@ -143,29 +144,31 @@ pub fn methods(kind: &HandledKind) -> Vec<Method> {
 
 /// The context of a handler of this kind.
 #[must_use]
-pub fn context(kind: &HandledKind, handler: &Handler) -> Context {
+pub fn context(kind: &HandledKind, handler: &Handler) -> ContextType {
     let object = kind.type_name.clone();
     match &handler.cause {
-        Cause::Change(_) => Context::Change(object),
-        Cause::Field { field, .. } => Context::Field(object, field.rust_type.clone()),
-        Cause::Event { .. } => Context::Seen(object),
-        Cause::Daemon(_) => Context::Daemon(object),
-        Cause::Timer(_) => Context::Tick(object),
-        Cause::Index(indexing) => Context::Indexing(object, indexing.index.type_name.clone()),
+        HandlerCause::Change(_) => ContextType::Change(object),
+        HandlerCause::Field { field, .. } => ContextType::Field(object, field.rust_type.clone()),
+        HandlerCause::Event { .. } => ContextType::Seen(object),
+        HandlerCause::Daemon(_) => ContextType::Daemon(object),
+        HandlerCause::Timer(_) => ContextType::Tick(object),
+        HandlerCause::Index(indexing) => {
+            ContextType::Indexing(object, indexing.index.type_name.clone())
+        }
     }
 }
 
-fn handler_method(kind: &HandledKind, handler: &Handler) -> Method {
-    Method {
+fn handler_method(kind: &HandledKind, handler: &Handler) -> TraitMethod {
+    TraitMethod {
         name: handler.method.clone(),
         doc: wrap(&sentence(kind, handler), DOC_WIDTH),
-        shape: MethodShape::Handler {
+        shape: MethodSignature::Handler {
             context: context(kind, handler),
         },
     }
 }
 
-fn delay_method(kind: &HandledKind, handler: &Handler) -> Option<Method> {
+fn delay_method(kind: &HandledKind, handler: &Handler) -> Option<TraitMethod> {
     let name = handler.computed_delay()?;
     let object = &kind.type_name;
     let text = format!(
@@ -173,10 +176,10 @@ fn delay_method(kind: &HandledKind, handler: &Handler) -> Option<Method> {
         handler.method,
         layout::object(kind)
     );
-    Some(Method {
+    Some(TraitMethod {
         name: name.to_owned(),
         doc: wrap(&text, DOC_WIDTH),
-        shape: MethodShape::Delay {
+        shape: MethodSignature::Delay {
             object: PredicateArgument::Object(object.clone()),
         },
     })
@@ -191,15 +194,15 @@ fn reviewed<'a>(kind: &'a HandledKind, webhook: &Webhook) -> &'a str {
     }
 }
 
-fn webhook_method(kind: &HandledKind, webhook: &Webhook) -> Method {
+fn webhook_method(kind: &HandledKind, webhook: &Webhook) -> TraitMethod {
     let object = reviewed(kind, webhook).to_owned();
-    Method {
+    TraitMethod {
         name: webhook.method.clone(),
         doc: wrap(&webhook_sentence(kind, webhook), DOC_WIDTH),
-        shape: MethodShape::Handler {
+        shape: MethodSignature::Handler {
             context: match webhook.role {
-                Role::Validate => Context::Validation(object),
-                Role::Mutate => Context::Mutation(object),
+                WebhookRole::Validate => ContextType::Validation(object),
+                WebhookRole::Mutate => ContextType::Mutation(object),
             },
         },
     }
@@ -223,25 +226,25 @@ fn webhook_sentence(kind: &HandledKind, webhook: &Webhook) -> String {
         Some((last, others)) => format!("{} or {last}", others.join(", ")),
     };
     let what = match &webhook.endpoint {
-        Endpoint::Main => object,
-        Endpoint::Subresource(name) => format!("the `{name}` of {object}"),
-        Endpoint::All => format!("{object} or any part of it"),
+        WebhookEndpoint::Main => object,
+        WebhookEndpoint::Subresource(name) => format!("the `{name}` of {object}"),
+        WebhookEndpoint::All => format!("{object} or any part of it"),
     };
     match webhook.role {
-        Role::Validate => format!("Says whether {what} may be {happens}."),
-        Role::Mutate => format!("May change {what} before it is {happens}."),
+        WebhookRole::Validate => format!("Says whether {what} may be {happens}."),
+        WebhookRole::Mutate => format!("May change {what} before it is {happens}."),
     }
 }
 
 fn predicate_methods(
     object: &str,
     caller: &str,
-    filters: &[Filter],
-    field: Option<&FieldPath>,
-) -> Vec<Method> {
+    filters: &[HandlerFilter],
+    field: Option<&TypedField>,
+) -> Vec<TraitMethod> {
     let mut methods = Vec::new();
     for filter in filters {
-        let Expected::Predicate(name) = &filter.expected else {
+        let FilterTest::Predicate(name) = &filter.expected else {
             continue;
         };
         let typed = || {
@@ -250,7 +253,7 @@ fn predicate_methods(
             })
         };
         let (argument, argument_type, subject) = match &filter.subject {
-            Subject::Object => (
+            FilterSubject::Object => (
                 "object",
                 PredicateArgument::Object(object.to_owned()),
                 if object == JSON {
@@ -259,27 +262,27 @@ fn predicate_methods(
                     format!("{} {object}", article(object))
                 },
             ),
-            Subject::Label(key) => (
+            FilterSubject::Label(key) => (
                 "value",
                 PredicateArgument::Text,
                 format!("the label `{key}`"),
             ),
-            Subject::Annotation(key) => (
+            FilterSubject::Annotation(key) => (
                 "value",
                 PredicateArgument::Text,
                 format!("the annotation `{key}`"),
             ),
-            Subject::Value => ("value", typed(), field_words("", field)),
-            Subject::Old => ("value", typed(), field_words("the old ", field)),
-            Subject::New => ("value", typed(), field_words("the new ", field)),
+            FilterSubject::Value => ("value", typed(), field_words("", field)),
+            FilterSubject::Old => ("value", typed(), field_words("the old ", field)),
+            FilterSubject::New => ("value", typed(), field_words("the new ", field)),
         };
-        methods.push(Method {
+        methods.push(TraitMethod {
             name: name.clone(),
             doc: wrap(
                 &format!("Whether {subject} is one for `{caller}`."),
                 DOC_WIDTH,
             ),
-            shape: MethodShape::Predicate {
+            shape: MethodSignature::Predicate {
                 argument,
                 argument_type,
             },
@@ -288,7 +291,7 @@ fn predicate_methods(
     methods
 }
 
-fn field_words(prefix: &str, field: Option<&FieldPath>) -> String {
+fn field_words(prefix: &str, field: Option<&TypedField>) -> String {
     field.map_or_else(
         || format!("{prefix}value"),
         |field| format!("{prefix}`{field}`"),
@@ -298,53 +301,55 @@ fn field_words(prefix: &str, field: Option<&FieldPath>) -> String {
 fn sentence(kind: &HandledKind, handler: &Handler) -> String {
     let object = layout::object(kind);
     match &handler.cause {
-        Cause::Change(kinds) => format!("Called when {object} {}.", occasions(kinds)),
-        Cause::Field { field, within } if within.triggers.is_empty() => {
+        HandlerCause::Change(kinds) => format!("Called when {object} {}.", occasions(kinds)),
+        HandlerCause::Field { field, within } if within.triggers.is_empty() => {
             format!("Called when `{field}` of {object} changes.")
         }
-        Cause::Field { field, within } if within.triggers.iter().eq([&Trigger::Update]) => {
+        HandlerCause::Field { field, within } if within.triggers.iter().eq([&Trigger::Update]) => {
             format!("Called when `{field}` of {object} is changed by an update.")
         }
-        Cause::Field { field, within } => {
+        HandlerCause::Field { field, within } => {
             format!(
                 "Called when {object} {}, with `{field}`.",
                 occasions(within)
             )
         }
-        Cause::Event { field: None } => format!("Called for everything that is seen of {object}."),
-        Cause::Event { field: Some(field) } => {
+        HandlerCause::Event { field: None } => {
+            format!("Called for everything that is seen of {object}.")
+        }
+        HandlerCause::Event { field: Some(field) } => {
             format!("Called for everything that is seen of {object} with `{field}`.")
         }
-        Cause::Daemon(daemon) => {
+        HandlerCause::Daemon(daemon) => {
             let field = with(daemon.field.as_ref());
             format!("Runs beside {object}{field} as long as it is there.")
         }
-        Cause::Timer(timer) => {
+        HandlerCause::Timer(timer) => {
             let field = with(timer.field.as_ref());
             let pace = pace(&timer.pace);
             format!("Called for {object}{field} {pace}.")
         }
-        Cause::Index(indexing) => {
+        HandlerCause::Index(indexing) => {
             let (field, name) = (with(indexing.field.as_ref()), &indexing.index.name);
             format!("Says by which keys of `{name}` {object}{field} is found, and what is found.")
         }
     }
 }
 
-fn with(field: Option<&FieldPath>) -> String {
+fn with(field: Option<&TypedField>) -> String {
     field.map_or_else(String::new, |field| format!(" with `{field}`"))
 }
 
 /// When a timer is called, in words.
 #[must_use]
-pub fn pace(pace: &Pace) -> String {
+pub fn pace(pace: &TimerSchedule) -> String {
     match pace {
-        Pace::Every {
+        TimerSchedule::Every {
             interval,
             idle: None,
             ..
         } => format!("every {}", time(*interval)),
-        Pace::Every {
+        TimerSchedule::Every {
             interval,
             idle: Some(idle),
             ..
@@ -353,7 +358,7 @@ pub fn pace(pace: &Pace) -> String {
             time(*interval),
             time(*idle)
         ),
-        Pace::Idle(idle) => format!("once it has not changed for {}", time(*idle)),
+        TimerSchedule::Idle(idle) => format!("once it has not changed for {}", time(*idle)),
     }
 }
 
@@ -368,7 +373,7 @@ fn time(duration: Duration) -> String {
     }
 }
 
-fn occasions(kinds: &ChangeKinds) -> String {
+fn occasions(kinds: &ChangeTriggers) -> String {
     let mut words: Vec<_> = kinds
         .triggers
         .iter()
@@ -390,7 +395,7 @@ fn occasions(kinds: &ChangeKinds) -> String {
 
 // === impl Context ===
 
-impl Context {
+impl ContextType {
     /// The generic type that the runtime has for it.
     #[must_use]
     pub const fn runtime_type(&self) -> &'static str {

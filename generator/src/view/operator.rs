@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use askama::Template;
 
-use super::hook;
+use super::hooks;
 use crate::load::manifest::{Configuration, SettingValue, SettingsSection, Ties, TunedSection};
-use crate::model::operator::{HandledKind, Operator, Origin};
-use crate::model::peers::{DEFAULT_PEERING, LeaderElection, Membership, Peering};
+use crate::model::coordination::{DEFAULT_PEERING, LeaderElection, Membership, Peering};
+use crate::model::operator::{HandledKind, KindOrigin, Operator};
 
 /// The version of the seam between generated code and the runtime.
 pub const CODEGEN_ABI: u32 = 1;
@@ -60,8 +60,8 @@ impl<'a> TypesView<'a> {
 
 fn custom_modules(operator: &Operator) -> impl Iterator<Item = &str> {
     operator.kinds.iter().filter_map(|kind| match &kind.origin {
-        Origin::Standard(_) | Origin::Selected(_) => None,
-        Origin::Custom(resource) => Some(resource.module.as_str()),
+        KindOrigin::Builtin(_) | KindOrigin::Selected(_) => None,
+        KindOrigin::Custom(resource) => Some(resource.module.as_str()),
     })
 }
 
@@ -98,7 +98,7 @@ impl<'a> OperatorView<'a> {
                 .kinds
                 .iter()
                 .map(|kind| format!("{}::{}", kind.module, kind.handlers_trait()))
-                .chain(has_hooks.then(|| format!("{}::{}", hook::MODULE, hook::TRAIT)))
+                .chain(has_hooks.then(|| format!("{}::{}", hooks::MODULE, hooks::TRAIT)))
                 .collect(),
             kinds: operator.kinds.iter().map(line).collect(),
             has_indices: !operator.indices().is_empty(),

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use askama::Template;
 
-use super::hook;
-use super::imports::{self, Imports};
+use super::hooks;
+use super::imports::{self, ImportList};
 use super::layout::object;
 use super::memo;
-use super::method::{Context, JSON, Method, MethodShape, PredicateArgument, methods};
-use super::stub::{Names, stub};
+use super::method::{ContextType, JSON, MethodSignature, PredicateArgument, TraitMethod, methods};
+use super::stub::{NameStyle, stub};
 use crate::load::manifest::API_VERSION;
-use crate::model::operator::{HandledKind, Operator, Origin};
+use crate::model::operator::{HandledKind, KindOrigin, Operator};
 
 /// `src/main.rs`.
 #[derive(Debug, Template)]
@@ -87,8 +87,8 @@ impl<'a> TestsView<'a> {
             .kinds
             .iter()
             .filter_map(|kind| match &kind.origin {
-                Origin::Standard(_) | Origin::Selected(_) => None,
-                Origin::Custom(resource) => Some(resource.crd_name.as_str()),
+                KindOrigin::Builtin(_) | KindOrigin::Selected(_) => None,
+                KindOrigin::Custom(resource) => Some(resource.crd_name.as_str()),
             })
             .collect();
         (!definitions.is_empty()).then_some(Self {
@@ -109,7 +109,7 @@ impl<'a> HandlersView<'a> {
                 .kinds
                 .iter()
                 .map(|kind| kind.module.as_str())
-                .chain((!operator.hooks.is_empty()).then_some(hook::MODULE))
+                .chain((!operator.hooks.is_empty()).then_some(hooks::MODULE))
                 .collect(),
         }
     }
@@ -123,7 +123,7 @@ impl KindHandlersView {
     pub fn new(kind: &HandledKind) -> Self {
         let methods = methods(kind);
         let methods_stubs = indented_stubs(&methods);
-        let mut memo_lines = memo::declaration(kind, Names::Imported);
+        let mut memo_lines = memo::declaration(kind, NameStyle::Imported);
         if !memo_lines.is_empty() {
             memo_lines.push(String::new());
         }
@@ -140,7 +140,7 @@ impl KindHandlersView {
     }
 
     /// The same with other functions, and with what these import from elsewhere.
-    pub(super) fn with_functions(mut self, functions: &[String], imports: &Imports) -> Self {
+    pub(super) fn with_functions(mut self, functions: &[String], imports: &ImportList) -> Self {
         self.stubs = indented(functions);
         let (mut around, ours): (Vec<String>, Vec<String>) = std::mem::take(&mut self.imports)
             .into_iter()
@@ -154,8 +154,10 @@ impl KindHandlersView {
 }
 
 /// A stub for each method, as they stand in a new file.
-pub(super) fn indented_stubs(methods: &[Method]) -> Vec<String> {
-    let stubs = methods.iter().map(|method| stub(method, Names::Imported));
+pub(super) fn indented_stubs(methods: &[TraitMethod]) -> Vec<String> {
+    let stubs = methods
+        .iter()
+        .map(|method| stub(method, NameStyle::Imported));
     indented(&stubs.collect::<Vec<_>>())
 }
 
@@ -172,11 +174,11 @@ fn indented(functions: &[String]) -> Vec<String> {
     indented.collect()
 }
 
-fn imports(kind: &HandledKind, methods: &[Method]) -> Vec<String> {
+fn imports(kind: &HandledKind, methods: &[TraitMethod]) -> Vec<String> {
     let mut lines = Vec::new();
     let handles = methods
         .iter()
-        .any(|method| matches!(method.shape, MethodShape::Handler { .. }));
+        .any(|method| matches!(method.shape, MethodSignature::Handler { .. }));
     if handles || kind.memo.is_some() {
         lines.extend(["use kopf_runtime::prelude::*;".to_owned(), String::new()]);
     }
@@ -185,40 +187,44 @@ fn imports(kind: &HandledKind, methods: &[Method]) -> Vec<String> {
     names.extend(kind.memo.as_ref().map(|_| kind.type_name.clone()));
     for method in methods {
         let (object, field) = match &method.shape {
-            MethodShape::Handler {
+            MethodSignature::Handler {
                 context:
-                    Context::Change(object)
-                    | Context::Seen(object)
-                    | Context::Validation(object)
-                    | Context::Mutation(object)
-                    | Context::Daemon(object)
-                    | Context::Tick(object)
-                    | Context::Indexing(object, _),
+                    ContextType::Change(object)
+                    | ContextType::Seen(object)
+                    | ContextType::Validation(object)
+                    | ContextType::Mutation(object)
+                    | ContextType::Daemon(object)
+                    | ContextType::Tick(object)
+                    | ContextType::Indexing(object, _),
             } => (Some(object), None),
-            MethodShape::Handler {
-                context: Context::Field(object, field),
+            MethodSignature::Handler {
+                context: ContextType::Field(object, field),
             } => (Some(object), Some(field)),
-            MethodShape::Delay {
+            MethodSignature::Delay {
                 object: PredicateArgument::Object(object),
             }
-            | MethodShape::Predicate {
+            | MethodSignature::Predicate {
                 argument_type: PredicateArgument::Object(object),
                 ..
             } => (Some(object), None),
-            MethodShape::Predicate {
+            MethodSignature::Predicate {
                 argument_type: PredicateArgument::Field(field),
                 ..
             } => (None, Some(field)),
-            MethodShape::Handler {
-                context: Context::Startup | Context::Cleanup | Context::Login | Context::Probe,
+            MethodSignature::Handler {
+                context:
+                    ContextType::Startup
+                    | ContextType::Cleanup
+                    | ContextType::Login
+                    | ContextType::Probe,
             }
-            | MethodShape::Delay { .. }
-            | MethodShape::Predicate {
+            | MethodSignature::Delay { .. }
+            | MethodSignature::Predicate {
                 argument_type: PredicateArgument::Text,
                 ..
             } => (None, None),
         };
-        if let MethodShape::Handler { context } = &method.shape {
+        if let MethodSignature::Handler { context } = &method.shape {
             names.extend(context.index().map(str::to_owned));
         }
         names.extend(object.filter(|object| *object != JSON).cloned());

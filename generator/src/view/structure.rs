@@ -4,13 +4,15 @@ use std::collections::BTreeSet;
 
 use askama::Template;
 
-use super::docs;
-use super::rename::{self, Rule};
-use super::value::struct_literal;
-use super::version::{Writer, print};
-use crate::model::initial::{DefaultImpl, Initial};
-use crate::model::name::{RustIdent, TypeName};
-use crate::model::types::{Docs, Field, FieldDocs, Presence, ShapeId, Struct, Ty};
+use super::default_value::struct_literal;
+use super::doc_comments;
+use super::serde_rename::{self, RenameRule};
+use super::version::{VersionWriter, print};
+use crate::model::default_values::{DefaultImpl, DefaultValue};
+use crate::model::generated_types::{
+    FieldDocs, FieldPresence, ShapeDocs, ShapeId, StructField, StructShape, Ty,
+};
+use crate::model::identifier::{RustIdent, TypeName};
 
 #[derive(Template)]
 #[template(path = "types/struct.rs")]
@@ -52,7 +54,7 @@ struct SetterView {
 
 /// What a field belongs to, which decides what serde must be told about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Owner {
+pub(super) enum FieldOwner {
     /// The object at the root, which is serialized by hand.
     Root,
     /// A struct whose fields are filled in one by one.
@@ -67,13 +69,13 @@ const LINE_WIDTH: usize = 100;
 /// The widest list of arguments that rustfmt leaves on one line of an attribute.
 const ATTRIBUTE_WIDTH: usize = 70;
 
-impl Writer<'_> {
+impl VersionWriter<'_> {
     pub(super) fn structure(
         &mut self,
         id: ShapeId,
-        body: &Struct,
+        body: &StructShape,
         name: &TypeName,
-        docs: &Docs,
+        docs: &ShapeDocs,
     ) -> Vec<String> {
         let derives = &self.resource.shapes.shape(id).derives;
         let default = self.defaults.of_shape(id);
@@ -85,9 +87,9 @@ impl Writer<'_> {
         let mut taken = BTreeSet::new();
         let idents = idents(&body.fields, &mut taken);
         let owner = if default == DefaultImpl::Written && may_be_empty(body) {
-            Owner::Defaulted
+            FieldOwner::Defaulted
         } else {
-            Owner::Struct
+            FieldOwner::Struct
         };
         let fields = self.fields(body, &idents, docs, &mut taken, owner);
         let mut attributes = vec![self.derives(
@@ -97,7 +99,7 @@ impl Writer<'_> {
             derives,
         )];
         let mut arguments = container(rule(body, &idents));
-        if owner == Owner::Defaulted {
+        if owner == FieldOwner::Defaulted {
             arguments.push("default".to_owned());
         }
         attributes.extend(serde_lines(&arguments));
@@ -107,7 +109,7 @@ impl Writer<'_> {
             .and(fields.last())
             .map(|field| field.ident.clone());
         let view = StructView {
-            docs: docs::outer::<&str>(&docs.text, &[]),
+            docs: doc_comments::outer::<&str>(&docs.text, &[]),
             attributes,
             name,
             fields,
@@ -127,13 +129,13 @@ impl Writer<'_> {
     pub(super) fn default_impl(
         &mut self,
         name: &TypeName,
-        body: &Struct,
+        body: &StructShape,
         idents: &[RustIdent],
         rest: Option<RustIdent>,
-        owner: Owner,
+        owner: FieldOwner,
     ) -> String {
         let mut parts: Vec<String> = Vec::new();
-        if owner == Owner::Root {
+        if owner == FieldOwner::Root {
             parts.push("metadata: ObjectMeta::default()".to_owned());
         }
         for (field, ident) in body.fields.iter().zip(idents) {
@@ -147,11 +149,11 @@ impl Writer<'_> {
 
     pub(super) fn fields(
         &mut self,
-        body: &Struct,
+        body: &StructShape,
         idents: &[RustIdent],
-        docs: &Docs,
+        docs: &ShapeDocs,
         taken: &mut BTreeSet<RustIdent>,
-        owner: Owner,
+        owner: FieldOwner,
     ) -> Vec<FieldView> {
         let rule = rule(body, idents);
         let none = FieldDocs::default();
@@ -163,7 +165,7 @@ impl Writer<'_> {
         if let Some(rest) = &body.rest {
             let map = self.ty(&Ty::Map(Box::new(rest.clone())));
             let mut arguments = vec!["flatten".to_owned()];
-            if owner == Owner::Root {
+            if owner == FieldOwner::Root {
                 self.undeclared = true;
                 self.imports.add("serde::Deserializer");
                 arguments.push("deserialize_with = \"undeclared\"".to_owned());
@@ -180,11 +182,11 @@ impl Writer<'_> {
 
     fn field(
         &mut self,
-        field: &Field,
+        field: &StructField,
         ident: &RustIdent,
         docs: &FieldDocs,
-        rule: Rule,
-        owner: Owner,
+        rule: RenameRule,
+        owner: FieldOwner,
     ) -> FieldView {
         let base = self.ty(&field.ty);
         let optional = self.defaults.is_optional(field);
@@ -197,19 +199,19 @@ impl Writer<'_> {
             if field.nullable || field.ty == Ty::Json {
                 self.nullable = true;
                 self.imports.add("serde::Deserializer");
-                if owner != Owner::Defaulted {
+                if owner != FieldOwner::Defaulted {
                     arguments.push("default".to_owned());
                 }
                 arguments.push("deserialize_with = \"present\"".to_owned());
             }
-            if owner != Owner::Root {
+            if owner != FieldOwner::Root {
                 arguments.push("skip_serializing_if = \"Option::is_none\"".to_owned());
             }
-        } else if owner != Owner::Defaulted
+        } else if owner != FieldOwner::Defaulted
             && let Some(initial) = self.defaults.of_field(field)
         {
             arguments.push(match initial {
-                Initial::Default => "default".to_owned(),
+                DefaultValue::Default => "default".to_owned(),
                 initial => {
                     let function = self.function(field, ident, &initial);
                     format!("default = {function:?}")
@@ -227,14 +229,14 @@ impl Writer<'_> {
             _ => &docs.text,
         };
         FieldView {
-            docs: docs::outer(text, &docs.limits),
+            docs: doc_comments::outer(text, &docs.limits),
             attributes: serde_lines(&arguments),
             ident: ident.clone(),
             ty: broken(ident, &ty),
         }
     }
 
-    fn setters(&mut self, body: &Struct, idents: &[RustIdent]) -> Vec<SetterView> {
+    fn setters(&mut self, body: &StructShape, idents: &[RustIdent]) -> Vec<SetterView> {
         let mut setters = Vec::new();
         for (field, ident) in body.fields.iter().zip(idents) {
             let base = self.ty(&field.ty);
@@ -266,7 +268,12 @@ impl Writer<'_> {
     }
 
     /// The function that gives the default of a field; equal ones are shared.
-    fn function(&mut self, field: &Field, ident: &RustIdent, initial: &Initial) -> String {
+    fn function(
+        &mut self,
+        field: &StructField,
+        ident: &RustIdent,
+        initial: &DefaultValue,
+    ) -> String {
         let base = self.ty(&field.ty);
         let ty = if field.nullable {
             format!("Option<{base}>")
@@ -289,31 +296,37 @@ impl Writer<'_> {
     }
 
     /// The value of a field in a `Default` written by hand.
-    fn field_default(&mut self, field: &Field, ident: &RustIdent, owner: Owner) -> String {
+    fn field_default(
+        &mut self,
+        field: &StructField,
+        ident: &RustIdent,
+        owner: FieldOwner,
+    ) -> String {
         if self.defaults.is_optional(field) {
             return "None".to_owned();
         }
         match self.defaults.of_field(field) {
-            Some(Initial::Default) | None if field.nullable => "None".to_owned(),
-            Some(Initial::Default) | None => "Default::default()".to_owned(),
-            Some(initial) if owner == Owner::Defaulted => self.value(&initial, 12),
+            Some(DefaultValue::Default) | None if field.nullable => "None".to_owned(),
+            Some(DefaultValue::Default) | None => "Default::default()".to_owned(),
+            Some(initial) if owner == FieldOwner::Defaulted => self.value(&initial, 12),
             Some(initial) => self.function(field, ident, &initial) + "()",
         }
     }
 }
 
 /// Whether all members may be left out.
-fn may_be_empty(body: &Struct) -> bool {
+fn may_be_empty(body: &StructShape) -> bool {
     let mut fields = body.fields.iter();
-    fields.all(|field| field.presence != Presence::Required)
+    fields.all(|field| field.presence != FieldPresence::Required)
 }
 
 /// The names of the fields; one that needs no rename has the first right to its name.
-pub(super) fn idents(fields: &[Field], taken: &mut BTreeSet<RustIdent>) -> Vec<RustIdent> {
+pub(super) fn idents(fields: &[StructField], taken: &mut BTreeSet<RustIdent>) -> Vec<RustIdent> {
     let mut list: Vec<Option<RustIdent>> = vec![None; fields.len()];
     for (slot, field) in list.iter_mut().zip(fields) {
         let ident = RustIdent::new(&field.json);
-        let natural = Rule::Camel.field(ident.bare()) == field.json || ident.bare() == field.json;
+        let natural =
+            RenameRule::Camel.field(ident.bare()) == field.json || ident.bare() == field.json;
         if natural && taken.insert(ident.clone()) {
             *slot = Some(ident);
         }
@@ -324,8 +337,8 @@ pub(super) fn idents(fields: &[Field], taken: &mut BTreeSet<RustIdent>) -> Vec<R
         .collect()
 }
 
-pub(super) fn rule(body: &Struct, idents: &[RustIdent]) -> Rule {
-    rename::for_fields(
+pub(super) fn rule(body: &StructShape, idents: &[RustIdent]) -> RenameRule {
+    serde_rename::for_fields(
         &idents
             .iter()
             .map(RustIdent::bare)
@@ -333,7 +346,7 @@ pub(super) fn rule(body: &Struct, idents: &[RustIdent]) -> Rule {
     )
 }
 
-pub(super) fn container(rule: Rule) -> Vec<String> {
+pub(super) fn container(rule: RenameRule) -> Vec<String> {
     rule.name()
         .map(|name| format!("rename_all = {name:?}"))
         .into_iter()

@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use askama::Template;
 
-use super::docs;
+use super::doc_comments;
 use super::enumeration::{IntOrStringView, QuantityView};
-use super::imports::{Imports, declaration, sort_key};
-use crate::model::Home;
-use crate::model::initial::Defaults;
-use crate::model::name::TypeName;
+use super::imports::{ImportList, declaration, sort_key};
+use crate::model::DefiningModule;
+use crate::model::default_values::Defaults;
+use crate::model::generated_types::{ShapeBody, ShapeId, Ty};
+use crate::model::identifier::TypeName;
 use crate::model::options::Options;
-use crate::model::resource::{Resource, Version};
-use crate::model::types::{Body, ShapeId, Ty};
+use crate::model::resource::{CustomResource, TypedVersion};
 
 #[derive(Template)]
 #[template(path = "types/version.rs")]
@@ -46,12 +46,12 @@ const MIXED_DERIVES: &[&str] = &[
 ];
 
 /// Writes one version.
-pub(super) struct Writer<'a> {
-    pub(super) resource: &'a Resource,
-    pub(super) version: &'a Version,
+pub(super) struct VersionWriter<'a> {
+    pub(super) resource: &'a CustomResource,
+    pub(super) version: &'a TypedVersion,
     pub(super) options: &'a Options,
     pub(super) defaults: Defaults<'a>,
-    pub(super) imports: Imports,
+    pub(super) imports: ImportList,
     pub(super) functions: BTreeMap<(String, String), String>,
     pub(super) function_names: BTreeSet<String>,
     pub(super) nullable: bool,
@@ -60,13 +60,17 @@ pub(super) struct Writer<'a> {
 }
 
 /// The text of the module of a version.
-pub(super) fn render(resource: &Resource, version: &Version, options: &Options) -> String {
-    let mut writer = Writer {
+pub(super) fn render(
+    resource: &CustomResource,
+    version: &TypedVersion,
+    options: &Options,
+) -> String {
+    let mut writer = VersionWriter {
         resource,
         version,
         options,
         defaults: Defaults::new(&resource.shapes),
-        imports: Imports::default(),
+        imports: ImportList::default(),
         functions: BTreeMap::new(),
         function_names: BTreeSet::new(),
         nullable: false,
@@ -82,7 +86,7 @@ pub(super) fn render(resource: &Resource, version: &Version, options: &Options) 
         items.extend(writer.shape(*id, name));
     }
     let view = VersionView {
-        docs: docs::inner::<&str>(&summary(resource, version), &[]),
+        docs: doc_comments::inner::<&str>(&summary(resource, version), &[]),
         shared: writer.shared(),
         imports: writer.imports.lines(),
         items,
@@ -98,7 +102,7 @@ pub(super) fn render(resource: &Resource, version: &Version, options: &Options) 
     print(&view)
 }
 
-fn summary(resource: &Resource, version: &Version) -> String {
+fn summary(resource: &CustomResource, version: &TypedVersion) -> String {
     let stored = if version.storage {
         ", in which objects are stored"
     } else {
@@ -116,27 +120,29 @@ pub(super) fn print(view: &impl Template) -> String {
 
 // === impl Writer ===
 
-impl Writer<'_> {
+impl VersionWriter<'_> {
     fn shape(&mut self, id: ShapeId, name: &TypeName) -> Vec<String> {
         let shapes = &self.resource.shapes;
         let (shape, docs) = (shapes.shape(id), shapes.docs(id));
         match &shape.body {
-            Body::Struct(body) => self.structure(id, body, name, docs),
-            Body::StringEnum(values) => vec![self.string_enum(values, name, docs, &shape.derives)],
-            Body::IntEnum(values) => self.int_enum(values, name, docs, &shape.derives),
-            Body::Quantity => {
+            ShapeBody::Struct(body) => self.structure(id, body, name, docs),
+            ShapeBody::StringEnum(values) => {
+                vec![self.string_enum(values, name, docs, &shape.derives)]
+            }
+            ShapeBody::IntEnum(values) => self.int_enum(values, name, docs, &shape.derives),
+            ShapeBody::Quantity => {
                 let derives = self.derive_list(MIXED_DERIVES, &shape.derives);
                 vec![print(&QuantityView { name, derives })]
             }
-            Body::IntOrString => {
+            ShapeBody::IntOrString => {
                 self.imports
                     .add("k8s_openapi::apimachinery::pkg::util::intstr");
                 let derives = self.derive_list(MIXED_DERIVES, &shape.derives);
                 vec![print(&IntOrStringView { name, derives })]
             }
-            Body::Alias(ty) => vec![format!("pub type {name} = {};", self.ty(ty))],
-            Body::Union(variants) => vec![self.union(variants, name, docs, &shape.derives)],
-            Body::Untagged(types) => vec![self.untagged(types, name, docs, &shape.derives)],
+            ShapeBody::Alias(ty) => vec![format!("pub type {name} = {};", self.ty(ty))],
+            ShapeBody::Union(variants) => vec![self.union(variants, name, docs, &shape.derives)],
+            ShapeBody::Untagged(types) => vec![self.untagged(types, name, docs, &shape.derives)],
         }
     }
 
@@ -148,10 +154,10 @@ impl Writer<'_> {
             Ty::Float => "f64".to_owned(),
             Ty::String => "String".to_owned(),
             Ty::Json => self.imports.add("serde_json::Value"),
-            Ty::Known(known) if known.path.starts_with("k8s_openapi::") => {
+            Ty::Existing(known) if known.path.starts_with("k8s_openapi::") => {
                 self.imports.add(&known.path)
             }
-            Ty::Known(known) => known.path.clone(),
+            Ty::Existing(known) => known.path.clone(),
             Ty::Vec(inner) => format!("Vec<{}>", self.ty(inner)),
             Ty::Map(inner) => {
                 let map = self.imports.add("std::collections::BTreeMap");
@@ -180,10 +186,14 @@ impl Writer<'_> {
             .collect()
     }
 
-    fn module(&self, home: &Home) -> String {
+    fn module(&self, home: &DefiningModule) -> String {
         match home {
-            Home::Version(rank) => format!("super::{}", self.resource.versions[*rank].module),
-            Home::Resource { resource, version } => format!("super::super::{resource}::{version}"),
+            DefiningModule::Version(rank) => {
+                format!("super::{}", self.resource.versions[*rank].module)
+            }
+            DefiningModule::Resource { resource, version } => {
+                format!("super::super::{resource}::{version}")
+            }
         }
     }
 

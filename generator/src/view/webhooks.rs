@@ -13,9 +13,9 @@ use kopf_core::handler::filter::TextTest;
 use serde_json::Value;
 
 use crate::load::manifest::{Configuration, Operation};
-use crate::model::handler::{Expected, Subject};
+use crate::model::handler::{FilterSubject, FilterTest};
 use crate::model::operator::{HandledKind, Operator};
-use crate::model::webhook::{Endpoint, Role, Webhook};
+use crate::model::webhook::{Webhook, WebhookEndpoint, WebhookRole};
 
 /// `deploy/webhooks.yaml`.
 #[derive(Debug, Template)]
@@ -25,13 +25,13 @@ pub struct WebhooksView<'a> {
     service: String,
     configuration_name: &'a str,
     /// The configurations, if the operator does not write them.
-    emitted: Option<Vec<Emitted>>,
+    emitted: Option<Vec<EmittedConfiguration>>,
     /// The kinds of configurations that the operator fills.
     managed: Vec<&'static str>,
 }
 
 #[derive(Debug)]
-struct Emitted {
+struct EmittedConfiguration {
     kind: &'static str,
     entries: String,
 }
@@ -73,7 +73,11 @@ impl<'a> WebhooksView<'a> {
     }
 }
 
-fn emitted(operator: &Operator, role: CoreRole, specs: &[(&HandledKind, WebhookSpec)]) -> Emitted {
+fn emitted(
+    operator: &Operator,
+    role: CoreRole,
+    specs: &[(&HandledKind, WebhookSpec)],
+) -> EmittedConfiguration {
     let webhooks: Vec<_> = specs
         .iter()
         .map(|(kind, spec)| Configured {
@@ -105,7 +109,7 @@ fn emitted(operator: &Operator, role: CoreRole, specs: &[(&HandledKind, WebhookS
     .expect("ids are unique within a kind, and the name was checked");
     let mut text = String::new();
     write_yaml(&mut text, &Value::Array(entries), 2);
-    Emitted {
+    EmittedConfiguration {
         kind: role.configuration_kind(),
         entries: text.trim_end().to_owned(),
     }
@@ -114,8 +118,8 @@ fn emitted(operator: &Operator, role: CoreRole, specs: &[(&HandledKind, WebhookS
 /// The webhook as the runtime will declare it.
 fn spec(webhook: &Webhook) -> WebhookSpec {
     let role = match webhook.role {
-        Role::Validate => CoreRole::Validating,
-        Role::Mutate => CoreRole::Mutating,
+        WebhookRole::Validate => CoreRole::Validating,
+        WebhookRole::Mutate => CoreRole::Mutating,
     };
     let mut spec = WebhookSpec::new(HandlerId::new(&webhook.full_id()), role);
     spec.operations = webhook
@@ -129,9 +133,9 @@ fn spec(webhook: &Webhook) -> WebhookSpec {
         })
         .collect();
     spec.endpoint = match &webhook.endpoint {
-        Endpoint::Main => CoreEndpoint::Main,
-        Endpoint::Subresource(name) => CoreEndpoint::Subresource(name.clone()),
-        Endpoint::All => CoreEndpoint::All,
+        WebhookEndpoint::Main => CoreEndpoint::Main,
+        WebhookEndpoint::Subresource(name) => CoreEndpoint::Subresource(name.clone()),
+        WebhookEndpoint::All => CoreEndpoint::All,
     };
     if webhook.side_effects {
         spec.side_effects = SideEffects::NoneOnDryRun;
@@ -146,16 +150,16 @@ fn spec(webhook: &Webhook) -> WebhookSpec {
         spec.timeout = timeout;
     }
     for filter in &webhook.filters {
-        let Subject::Label(key) = &filter.subject else {
+        let FilterSubject::Label(key) = &filter.subject else {
             continue;
         };
         let test = match &filter.expected {
-            Expected::Present => TextTest::Present,
-            Expected::Absent => TextTest::Absent,
-            Expected::Equals(value) => {
+            FilterTest::Present => TextTest::Present,
+            FilterTest::Absent => TextTest::Absent,
+            FilterTest::Equals(value) => {
                 TextTest::Equals(value.as_str().unwrap_or_default().to_owned())
             }
-            Expected::Predicate(_) => continue,
+            FilterTest::Predicate(_) => continue,
         };
         spec.filters.labels.push((key.clone(), test.into()));
     }

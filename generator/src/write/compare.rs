@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::lock::{Lock, Sha256Hex, normalized};
 use super::{EditedFiles, Error, read_if_exists};
-use crate::plan::{Content, CratePath, Plan, PlannedFile};
+use crate::plan::{CratePath, FileContent, Plan, PlannedFile};
 
 /// The difference between a plan and the disk.
 #[derive(Debug, Default)]
@@ -72,7 +72,7 @@ pub(super) fn compare(
     let mut next = Lock::with_notes(&plan.notes);
     for file in &plan.files {
         let on_disk = read_if_exists(&file.path.below(root))?;
-        if let Content::Generated(text) = &file.content {
+        if let FileContent::Generated(text) = &file.content {
             next.record(file.path.clone(), Sha256Hex::of(text.as_bytes()));
         }
         match judge(file, on_disk, lock, edited)? {
@@ -114,14 +114,14 @@ fn judge(
 ) -> Result<Verdict, Error> {
     let path = file.path.clone();
     Ok(match (&file.content, on_disk) {
-        (Content::Generated(text) | Content::Scaffold(text), None) => {
+        (FileContent::Generated(text) | FileContent::Scaffold(text), None) => {
             Verdict::Change(Change::Create {
                 path,
                 after: text.clone(),
             })
         }
-        (Content::Scaffold(_), Some(_)) => Verdict::Keep,
-        (Content::Generated(text), Some(bytes)) => {
+        (FileContent::Scaffold(_), Some(_)) => Verdict::Keep,
+        (FileContent::Generated(text), Some(bytes)) => {
             if normalized(&bytes) == text.as_bytes() {
                 Verdict::Keep
             } else if edited == EditedFiles::Overwrite
@@ -140,7 +140,7 @@ fn judge(
                 })
             }
         }
-        (Content::Splice { before, after }, Some(bytes)) if bytes == before.as_bytes() => {
+        (FileContent::Splice { before, after }, Some(bytes)) if bytes == before.as_bytes() => {
             if before == after {
                 Verdict::Keep
             } else {
@@ -151,7 +151,7 @@ fn judge(
                 })
             }
         }
-        (Content::Splice { .. }, _) => return Err(Error::ChangedMeanwhile(path)),
+        (FileContent::Splice { .. }, _) => return Err(Error::ChangedMeanwhile(path)),
     })
 }
 

@@ -9,27 +9,27 @@ use crate::load::manifest::{
 };
 use crate::load::schema::Schema;
 use crate::model::handler::{
-    Cause, ChangeKinds, Daemon, Delay, Expected, FieldPath, FieldType, Filter, Handler, Pace,
-    Policy, Subject, Timer,
+    ChangeTriggers, DaemonOptions, FilterSubject, FilterTest, Handler, HandlerCause, HandlerFilter,
+    ImportedType, RetryOptions, StartDelay, TimerOptions, TimerSchedule, TypedField,
 };
 
 /// Resolves a field of the kind to its type; reports a field that does not exist.
 pub(super) type ResolveField<'a> =
-    dyn Fn(&[String], Span, &mut Diagnostics) -> Option<FieldType> + 'a;
+    dyn Fn(&[String], Span, &mut Diagnostics) -> Option<ImportedType> + 'a;
 
 /// Lowers the handlers of one kind.
 pub(super) struct Lowering<'a> {
     pub(super) source: SourceId,
     /// The schema of the whole object, if the kind has one.
     pub(super) schema: Option<&'a Schema>,
-    pub(super) limits: Limits,
+    pub(super) limits: LimitsCheck,
     pub(super) resolve: &'a ResolveField<'a>,
     pub(super) diagnostics: &'a mut Diagnostics,
 }
 
 /// Whether the values that a handler sees are within the limits of the schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Limits {
+pub(super) enum LimitsCheck {
     /// They are: the API server has stored them.
     Kept,
     /// Nobody knows: the API server validates what mutating webhooks have made of an object.
@@ -37,12 +37,12 @@ pub(super) enum Limits {
 }
 
 /// Which of the families of handlers an entry belongs to.
-pub(super) enum Family {
+pub(super) enum HandlerFamily {
     Change(BTreeSet<Trigger>),
     Field,
     Event,
     Daemon,
-    Timer(Pace),
+    Timer(TimerSchedule),
 }
 
 impl Lowering<'_> {
@@ -68,7 +68,7 @@ impl Lowering<'_> {
             .id
             .as_ref()
             .map_or_else(|| section.function.value.clone(), |id| id.value.clone());
-        let make = |method: String, field: Option<FieldPath>| Handler {
+        let make = |method: String, field: Option<TypedField>| Handler {
             id: id.clone(),
             method,
             cause: cause(&family, section, field, initial_delay.clone()),
@@ -93,12 +93,12 @@ impl Lowering<'_> {
             .collect()
     }
 
-    fn family(&mut self, section: &HandlerSection) -> Option<Family> {
+    fn family(&mut self, section: &HandlerSection) -> Option<HandlerFamily> {
         if section.daemon.is_some() {
-            return Some(Family::Daemon);
+            return Some(HandlerFamily::Daemon);
         }
         if section.timer.is_some() {
-            return self.pace(section).map(Family::Timer);
+            return self.pace(section).map(HandlerFamily::Timer);
         }
         let triggers = section.on.as_ref().map_or(&[][..], OneOrMany::as_slice);
         let kinds: BTreeSet<_> = triggers.iter().map(|trigger| trigger.value).collect();
@@ -134,24 +134,24 @@ impl Lowering<'_> {
                 return None;
             }
             return Some(if alone == Trigger::Event {
-                Family::Event
+                HandlerFamily::Event
             } else {
-                Family::Field
+                HandlerFamily::Field
             });
         }
-        Some(Family::Change(kinds))
+        Some(HandlerFamily::Change(kinds))
     }
 
     /// When a timer is called: at an interval, when the object is idle, or both.
-    fn pace(&mut self, section: &HandlerSection) -> Option<Pace> {
+    fn pace(&mut self, section: &HandlerSection) -> Option<TimerSchedule> {
         let idle = section.idle.map(|idle| idle.value.0);
         let pace = match (section.interval, idle) {
-            (Some(interval), idle) => Pace::Every {
+            (Some(interval), idle) => TimerSchedule::Every {
                 interval: interval.value.0,
                 sharp: section.sharp.is_some_and(|sharp| sharp.value),
                 idle,
             },
-            (None, Some(idle)) => Pace::Idle(idle),
+            (None, Some(idle)) => TimerSchedule::Idle(idle),
             (None, None) => {
                 self.push(
                     Diagnostic::error(Code::HandlerOption, "a timer needs `interval` or `idle`")
@@ -164,20 +164,20 @@ impl Lowering<'_> {
         Some(pace)
     }
 
-    fn initial_delay(&mut self, section: &HandlerSection) -> Option<Delay> {
+    fn initial_delay(&mut self, section: &HandlerSection) -> Option<StartDelay> {
         match &section.initial_delay.as_ref()?.value {
-            InitialDelay::Fixed(delay) => Some(Delay::Fixed(delay.0)),
+            InitialDelay::Fixed(delay) => Some(StartDelay::Fixed(delay.0)),
             InitialDelay::Computed(name) => self
                 .identifier(name, "`fn` of `initial_delay`")
-                .map(Delay::Computed),
+                .map(StartDelay::Computed),
         }
     }
 
-    fn fields(&mut self, section: &HandlerSection) -> Vec<FieldPath> {
+    fn fields(&mut self, section: &HandlerSection) -> Vec<TypedField> {
         let Some(fields) = &section.field else {
             return Vec::new();
         };
-        let mut paths: Vec<FieldPath> = Vec::new();
+        let mut paths: Vec<TypedField> = Vec::new();
         for field in fields.as_slice() {
             let keys: Vec<_> = field.value.split('.').map(str::to_owned).collect();
             if keys.iter().any(String::is_empty) {
@@ -201,43 +201,47 @@ impl Lowering<'_> {
                 continue;
             }
             if let Some(rust_type) = (self.resolve)(&keys, field.span, self.diagnostics) {
-                paths.push(FieldPath { keys, rust_type });
+                paths.push(TypedField { keys, rust_type });
             }
         }
         paths
     }
 
-    fn filters(&mut self, section: &HandlerSection) -> Vec<Filter> {
+    fn filters(&mut self, section: &HandlerSection) -> Vec<HandlerFilter> {
         let mut filters = Vec::new();
         let mut add = |this: &mut Self, subject, filter: &ValueFilter| {
             let expected = match filter {
-                ValueFilter::Present => Some(Expected::Present),
-                ValueFilter::Absent => Some(Expected::Absent),
-                ValueFilter::Equals(value) => Some(Expected::Equals(value.clone())),
+                ValueFilter::Present => Some(FilterTest::Present),
+                ValueFilter::Absent => Some(FilterTest::Absent),
+                ValueFilter::Equals(value) => Some(FilterTest::Equals(value.clone())),
                 ValueFilter::Predicate(name) => this
                     .identifier(name, "`predicate`")
-                    .map(Expected::Predicate),
+                    .map(FilterTest::Predicate),
             };
-            filters.extend(expected.map(|expected| Filter { subject, expected }));
+            filters.extend(expected.map(|expected| HandlerFilter { subject, expected }));
         };
         let listed = |filters: &Option<Filters>| filters.clone().unwrap_or_default().list;
         for (key, filter) in listed(&section.labels) {
-            add(self, Subject::Label(key.value), &filter.value);
+            add(self, FilterSubject::Label(key.value), &filter.value);
         }
         for (key, filter) in listed(&section.annotations) {
-            add(self, Subject::Annotation(key.value), &filter.value);
+            add(self, FilterSubject::Annotation(key.value), &filter.value);
         }
         for (subject, filter) in [
-            (Subject::Value, &section.value),
-            (Subject::Old, &section.old),
-            (Subject::New, &section.new),
+            (FilterSubject::Value, &section.value),
+            (FilterSubject::Old, &section.old),
+            (FilterSubject::New, &section.new),
         ] {
             if let Some(filter) = filter {
                 add(self, subject, &filter.value);
             }
         }
         if let Some(when) = &section.when {
-            add(self, Subject::Object, &ValueFilter::Predicate(when.clone()));
+            add(
+                self,
+                FilterSubject::Object,
+                &ValueFilter::Predicate(when.clone()),
+            );
         }
         filters
     }
@@ -295,49 +299,49 @@ pub(super) fn method_name(text: &str) -> Option<String> {
 }
 
 fn cause(
-    family: &Family,
+    family: &HandlerFamily,
     section: &HandlerSection,
-    field: Option<FieldPath>,
-    initial_delay: Option<Delay>,
-) -> Cause {
+    field: Option<TypedField>,
+    initial_delay: Option<StartDelay>,
+) -> HandlerCause {
     let time = |time: Option<Spanned<ManifestDuration>>| time.map(|time| time.value.0);
     match (family, field) {
-        (Family::Daemon, field) => Cause::Daemon(Daemon {
+        (HandlerFamily::Daemon, field) => HandlerCause::Daemon(DaemonOptions {
             field,
             initial_delay,
             cancellation_backoff: time(section.cancellation_backoff),
             cancellation_timeout: time(section.cancellation_timeout),
             cancellation_polling: time(section.cancellation_polling),
         }),
-        (Family::Timer(pace), field) => Cause::Timer(Timer {
+        (HandlerFamily::Timer(pace), field) => HandlerCause::Timer(TimerOptions {
             field,
             initial_delay,
             pace: *pace,
         }),
-        (Family::Event, field) => Cause::Event { field },
-        (Family::Field, Some(field)) => Cause::Field {
+        (HandlerFamily::Event, field) => HandlerCause::Event { field },
+        (HandlerFamily::Field, Some(field)) => HandlerCause::Field {
             field,
-            within: ChangeKinds::default(),
+            within: ChangeTriggers::default(),
         },
-        (Family::Change(triggers), Some(field)) => Cause::Field {
+        (HandlerFamily::Change(triggers), Some(field)) => HandlerCause::Field {
             field,
             within: kinds(section, triggers),
         },
-        (Family::Change(triggers), None) => Cause::Change(kinds(section, triggers)),
-        (Family::Field, None) => unreachable!("a field handler without a field was refused"),
+        (HandlerFamily::Change(triggers), None) => HandlerCause::Change(kinds(section, triggers)),
+        (HandlerFamily::Field, None) => unreachable!("a field handler without a field was refused"),
     }
 }
 
-fn kinds(section: &HandlerSection, triggers: &BTreeSet<Trigger>) -> ChangeKinds {
-    ChangeKinds {
+fn kinds(section: &HandlerSection, triggers: &BTreeSet<Trigger>) -> ChangeTriggers {
+    ChangeTriggers {
         triggers: triggers.clone(),
         optional: section.optional.is_some_and(|optional| optional.value),
         deleted: section.deleted.is_some_and(|deleted| deleted.value),
     }
 }
 
-fn policy(section: &HandlerSection) -> Policy {
-    Policy {
+fn policy(section: &HandlerSection) -> RetryOptions {
+    RetryOptions {
         errors: section.errors.map(|errors| errors.value),
         timeout: section.timeout.map(|timeout| timeout.value.0),
         retries: section.retries.map(|retries| retries.value),

@@ -1,9 +1,9 @@
 //! The handlers of the operator as a whole: each by itself, then whether their names clash.
 
-use super::handler::{Limits, Lowering};
+use super::handler::{LimitsCheck, Lowering};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::load::manifest::{HookSection, Manifest, Moment, Spanned};
-use crate::model::handler::Policy;
+use crate::model::handler::RetryOptions;
 use crate::model::hook::Hook;
 
 /// Gives the handlers of the operator their meaning.
@@ -30,7 +30,7 @@ pub(super) fn hooks(manifest: &Manifest, diagnostics: &mut Diagnostics) -> Vec<H
         let mut lowering = Lowering {
             source: manifest.source,
             schema: None,
-            limits: Limits::Kept,
+            limits: LimitsCheck::Kept,
             resolve: &|_, _, _| None,
             diagnostics,
         };
@@ -60,7 +60,7 @@ fn hook(section: &HookSection, moment: Moment, name: &Spanned<String>, method: S
         id: section.id.as_ref().unwrap_or(name).value.clone(),
         method,
         moment,
-        policy: Policy {
+        policy: RetryOptions {
             errors: section.errors.map(|errors| errors.value),
             timeout: section.timeout.map(|timeout| timeout.value.0),
             retries: section.retries.map(|retries| retries.value),

@@ -2,18 +2,18 @@
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId};
 use crate::load::manifest::HandlerSection;
-use crate::model::handler::{Cause, Handler};
-use crate::model::operator::{HandledKind, Origin};
+use crate::model::handler::{Handler, HandlerCause};
+use crate::model::operator::{HandledKind, KindOrigin};
 
 /// A handler, and the entry of the manifest that it comes from.
-type Declared<'a> = (Handler, &'a HandlerSection);
+type EntryWithHandler<'a> = (Handler, &'a HandlerSection);
 
 /// Tells in one note for each consequence, however many handlers have it. It does not name them in
 /// its title, so it is told once for a kind, and not again with each handler.
 pub(super) fn tell(
     source: SourceId,
     kind: &HandledKind,
-    handlers: &[Declared<'_>],
+    handlers: &[EntryWithHandler<'_>],
     diagnostics: &mut Diagnostics,
 ) {
     diagnostics.extend(finalizers(source, kind, handlers));
@@ -24,7 +24,7 @@ pub(super) fn tell(
 fn finalizers(
     source: SourceId,
     kind: &HandledKind,
-    handlers: &[Declared<'_>],
+    handlers: &[EntryWithHandler<'_>],
 ) -> Option<Diagnostic> {
     let holding: Vec<_> = handlers
         .iter()
@@ -54,13 +54,17 @@ fn finalizers(
 }
 
 /// What a handler delivers goes to `status.<id>`, where the schema may have no place for it.
-fn results(source: SourceId, kind: &HandledKind, handlers: &[Declared<'_>]) -> Option<Diagnostic> {
-    let Origin::Custom(resource) = &kind.origin else {
+fn results(
+    source: SourceId,
+    kind: &HandledKind,
+    handlers: &[EntryWithHandler<'_>],
+) -> Option<Diagnostic> {
+    let KindOrigin::Custom(resource) = &kind.origin else {
         return None;
     };
     let is_lost = |handler: &Handler| {
         let path = ["status", &handler.full_id()];
-        let delivers = !matches!(handler.cause, Cause::Index(_));
+        let delivers = !matches!(handler.cause, HandlerCause::Index(_));
         delivers && resource.field(resource.main_version(), &path, "").is_err()
     };
     let losing: Vec<_> = handlers
@@ -84,7 +88,7 @@ fn results(source: SourceId, kind: &HandledKind, handlers: &[Declared<'_>]) -> O
 fn at_each(
     note: Diagnostic,
     source: SourceId,
-    handlers: &[&Declared<'_>],
+    handlers: &[&EntryWithHandler<'_>],
     label: impl Fn(&Handler) -> String,
 ) -> Diagnostic {
     let mut spans = Vec::new();

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use super::handler::{Lowering, method_name, snake};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId};
 use crate::load::manifest::{HandlerSection, IndexSection, Manifest, OneOrMany, Spanned, Trigger};
-use crate::model::handler::{Cause, Handler, Indexing};
-use crate::model::index::{Index, NoType, RustType, is_taken};
-use crate::model::name::TypeName;
+use crate::model::handler::{Handler, HandlerCause, IndexOptions};
+use crate::model::identifier::TypeName;
+use crate::model::index::{Index, InvalidIndexType, RustType, is_taken};
 use crate::model::operator::HandledKind;
 
 /// What keys and values are if nothing is said.
@@ -65,7 +65,7 @@ impl Lowering<'_> {
             values: values?,
         };
         Some(Handler {
-            cause: Cause::Index(Indexing { field, index }),
+            cause: HandlerCause::Index(IndexOptions { field, index }),
             ..handler
         })
     }
@@ -97,18 +97,22 @@ impl Lowering<'_> {
     fn rust_type(
         &mut self,
         written: Option<&Spanned<String>>,
-        read: impl Fn(&str) -> Result<RustType, NoType>,
+        read: impl Fn(&str) -> Result<RustType, InvalidIndexType>,
     ) -> Option<RustType> {
         let Some(written) = written else {
             return read(USUAL).ok();
         };
-        let help = |problem: &NoType| match problem {
-            NoType::Unknown(name) => {
+        let help = |problem: &InvalidIndexType| match problem {
+            InvalidIndexType::Unknown(name) => {
                 format!("a type of your own is written with its path: `crate::handlers::{name}`")
             }
-            NoType::Syntax(_) => "write it like `String` or `\"(String, u32)\"`".to_owned(),
-            NoType::NotOwned(_) => "write `String` instead of `&str`, and so on".to_owned(),
-            NoType::NotAKey(_) => "put it into the values".to_owned(),
+            InvalidIndexType::Syntax(_) => {
+                "write it like `String` or `\"(String, u32)\"`".to_owned()
+            }
+            InvalidIndexType::NotOwned(_) => {
+                "write `String` instead of `&str`, and so on".to_owned()
+            }
+            InvalidIndexType::NotAKey(_) => "put it into the values".to_owned(),
         };
         match read(&written.value) {
             Ok(found) => Some(found),

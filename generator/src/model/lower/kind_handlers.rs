@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use super::field::Fields;
-use super::handler::{Limits, Lowering};
+use super::field::FieldSource;
+use super::handler::{LimitsCheck, Lowering};
 use super::{implied, index};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Span};
 use crate::load::manifest::{HandlerSection, ResourceSection, WebhookSection};
 use crate::load::schema::Schema;
-use crate::model::handler::{Cause, Expected, Filter, Handler, Subject};
-use crate::model::operator::{HandledKind, Origin};
-use crate::model::webhook::{Role, Webhook};
+use crate::model::handler::{FilterSubject, FilterTest, Handler, HandlerCause, HandlerFilter};
+use crate::model::operator::{HandledKind, KindOrigin};
+use crate::model::webhook::{Webhook, WebhookRole};
 
 /// Lowers the handlers of a kind whose names are decided.
-pub(super) struct Handlers<'a> {
+pub(super) struct KindLowering<'a> {
     pub(super) source: SourceId,
     pub(super) kind: &'a HandledKind,
     /// The schema of its objects, if it has one.
@@ -26,18 +26,18 @@ pub(super) struct Handlers<'a> {
 }
 
 /// A method that the user has to write, as far as two uses of its name can disagree.
-struct Use {
+struct MethodUse {
     signature: String,
     span: Span,
 }
 
-impl Handlers<'_> {
+impl KindLowering<'_> {
     pub(super) fn lower(mut self, section: &ResourceSection) -> (Vec<Handler>, Vec<Webhook>) {
         let source = self.source;
         let fields = match &self.kind.origin {
-            Origin::Standard(standard) => Fields::Standard(standard),
-            Origin::Custom(resource) => Fields::Custom(resource),
-            Origin::Selected(_) => Fields::Selected,
+            KindOrigin::Builtin(standard) => FieldSource::Standard(standard),
+            KindOrigin::Custom(resource) => FieldSource::Custom(resource),
+            KindOrigin::Selected(_) => FieldSource::Selected,
         };
         let resolve = |keys: &[String], span: Span, diagnostics: &mut Diagnostics| {
             fields.resolve(keys, source, span, diagnostics)
@@ -47,7 +47,7 @@ impl Handlers<'_> {
             let lowering = Lowering {
                 source,
                 schema: self.schema,
-                limits: Limits::Kept,
+                limits: LimitsCheck::Kept,
                 resolve: &resolve,
                 diagnostics: self.diagnostics,
             };
@@ -62,7 +62,7 @@ impl Handlers<'_> {
             let lowering = Lowering {
                 source,
                 schema: self.schema,
-                limits: Limits::Kept,
+                limits: LimitsCheck::Kept,
                 resolve: &resolve,
                 diagnostics: self.diagnostics,
             };
@@ -77,7 +77,7 @@ impl Handlers<'_> {
             let lowering = Lowering {
                 source,
                 schema: self.schema,
-                limits: Limits::Kept,
+                limits: LimitsCheck::Kept,
                 resolve: &resolve,
                 diagnostics: self.diagnostics,
             };
@@ -157,7 +157,7 @@ impl Handlers<'_> {
         handlers: &[(Handler, &HandlerSection)],
         webhooks: &[(Webhook, &WebhookSection)],
     ) {
-        let mut first: BTreeMap<String, Use> = BTreeMap::new();
+        let mut first: BTreeMap<String, MethodUse> = BTreeMap::new();
         let uses = handlers
             .iter()
             .flat_map(|(handler, written)| uses(handler, written))
@@ -194,7 +194,7 @@ impl Handlers<'_> {
     }
 }
 
-fn webhook_uses(webhook: &Webhook, written: &WebhookSection) -> Vec<(String, Use)> {
+fn webhook_uses(webhook: &Webhook, written: &WebhookSection) -> Vec<(String, MethodUse)> {
     let span = written.function().map_or(written.span, |name| name.span);
     let object = if webhook.endpoint.has_the_object() {
         "an object"
@@ -202,33 +202,33 @@ fn webhook_uses(webhook: &Webhook, written: &WebhookSection) -> Vec<(String, Use
         "JSON"
     };
     let signature = match webhook.role {
-        Role::Validate => format!("a validation of {object}"),
-        Role::Mutate => format!("a mutation of {object}"),
+        WebhookRole::Validate => format!("a validation of {object}"),
+        WebhookRole::Mutate => format!("a mutation of {object}"),
     };
     let field = webhook
         .field
         .as_ref()
         .map_or("a value", |field| field.rust_type.text.as_str());
-    let mut uses = vec![(webhook.method.clone(), Use { signature, span })];
+    let mut uses = vec![(webhook.method.clone(), MethodUse { signature, span })];
     uses.extend(predicate_uses(&webhook.filters, field, |_| span));
     uses
 }
 
-fn uses(handler: &Handler, written: &HandlerSection) -> Vec<(String, Use)> {
+fn uses(handler: &Handler, written: &HandlerSection) -> Vec<(String, MethodUse)> {
     let field = handler
         .field()
         .map_or("a value", |field| field.rust_type.text.as_str());
     let context = match &handler.cause {
-        Cause::Change(_) => "a change".to_owned(),
-        Cause::Field { .. } => format!("a change of {field}"),
-        Cause::Event { .. } => "an event".to_owned(),
-        Cause::Daemon(_) => "an object to accompany".to_owned(),
-        Cause::Timer(_) => "a tick".to_owned(),
-        Cause::Index(indexing) => format!("an object for `{}`", indexing.index.name),
+        HandlerCause::Change(_) => "a change".to_owned(),
+        HandlerCause::Field { .. } => format!("a change of {field}"),
+        HandlerCause::Event { .. } => "an event".to_owned(),
+        HandlerCause::Daemon(_) => "an object to accompany".to_owned(),
+        HandlerCause::Timer(_) => "a tick".to_owned(),
+        HandlerCause::Index(indexing) => format!("an object for `{}`", indexing.index.name),
     };
     let mut uses = vec![(
         handler.method.clone(),
-        Use {
+        MethodUse {
             signature: context,
             span: written.function.span,
         },
@@ -238,7 +238,7 @@ fn uses(handler: &Handler, written: &HandlerSection) -> Vec<(String, Use)> {
         let span = written
             .predicate_span(name)
             .unwrap_or(written.function.span);
-        uses.push((name.to_owned(), Use { signature, span }));
+        uses.push((name.to_owned(), MethodUse { signature, span }));
     }
     uses.extend(predicate_uses(&handler.filters, field, |name| {
         written
@@ -249,22 +249,24 @@ fn uses(handler: &Handler, written: &HandlerSection) -> Vec<(String, Use)> {
 }
 
 fn predicate_uses(
-    filters: &[Filter],
+    filters: &[HandlerFilter],
     field: &str,
     span: impl Fn(&str) -> Span,
-) -> Vec<(String, Use)> {
+) -> Vec<(String, MethodUse)> {
     let mut uses = Vec::new();
     for filter in filters {
-        let Expected::Predicate(name) = &filter.expected else {
+        let FilterTest::Predicate(name) = &filter.expected else {
             continue;
         };
         let signature = match &filter.subject {
-            Subject::Object => "the object".to_owned(),
-            Subject::Label(_) | Subject::Annotation(_) => "a text".to_owned(),
-            Subject::Value | Subject::Old | Subject::New => format!("a value of {field}"),
+            FilterSubject::Object => "the object".to_owned(),
+            FilterSubject::Label(_) | FilterSubject::Annotation(_) => "a text".to_owned(),
+            FilterSubject::Value | FilterSubject::Old | FilterSubject::New => {
+                format!("a value of {field}")
+            }
         };
         let span = span(name);
-        uses.push((name.clone(), Use { signature, span }));
+        uses.push((name.clone(), MethodUse { signature, span }));
     }
     uses
 }

@@ -2,7 +2,7 @@
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::load::manifest::{Manifest, ResourceSection};
-use crate::model::name::TypeName;
+use crate::model::identifier::TypeName;
 use crate::model::operator::HandledKind;
 
 /// The user's type of which one is kept for each object of `kind`.

@@ -2,24 +2,24 @@
 
 use kopf_core::selection::{Name, Selector};
 
-use super::Kinds;
+use super::KindFinder;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Span};
 use crate::load::crd::Scope;
 use crate::load::manifest::{
     Likeness, Manifest, ResourceSection, SelectSection, Spanned, Tracking,
 };
 use crate::model::handler::Handler;
-use crate::model::kind::Status;
-use crate::model::name::{RustIdent, TypeName};
-use crate::model::operator::{HandledKind, Origin};
+use crate::model::identifier::{RustIdent, TypeName};
+use crate::model::operator::{HandledKind, KindOrigin};
+use crate::model::status_subresource::StatusSubresource;
 
 /// The type of objects of which nothing is known before.
 const OBJECT: &str = "DynamicObject";
 
 /// A sort of name.
-type MakeName = fn(String) -> Name;
+type NameConstructor = fn(String) -> Name;
 
-impl Kinds<'_> {
+impl KindFinder<'_> {
     pub(super) fn selected(
         &mut self,
         section: &ResourceSection,
@@ -57,11 +57,11 @@ impl Kinds<'_> {
             plural: String::new(),
             // Nobody knows; both have to be reckoned with.
             scope: Scope::Namespaced,
-            status: Status::Present,
+            status: StatusSubresource::Present,
             module: RustIdent::of_module(&name).to_string(),
             type_name: OBJECT.to_owned(),
             trait_prefix: name,
-            origin: Origin::Selected(selector),
+            origin: KindOrigin::Selected(selector),
             sample: None,
             tracking: Tracking::Matching,
             handlers: Vec::new(),
@@ -71,7 +71,7 @@ impl Kinds<'_> {
     }
 
     fn selector(&mut self, likeness: &Likeness) -> Option<Selector> {
-        let sorts: [(&Option<Spanned<String>>, MakeName); 6] = [
+        let sorts: [(&Option<Spanned<String>>, NameConstructor); 6] = [
             (&likeness.kind, Name::Kind),
             (&likeness.plural, Name::Plural),
             (&likeness.singular, Name::Singular),

@@ -12,18 +12,18 @@ use crate::load::schema::{Additional, Kind, Schema};
 
 /// What keeps a value out of all objects.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Misfit {
+pub(crate) struct SchemaViolation {
     /// The way into the value, such as `.ports[0]`; empty for the value itself.
     pub(crate) at: String,
     /// What is wrong there.
-    pub(crate) reason: Reason,
+    pub(crate) reason: ViolationReason,
 }
 
 /// What is wrong with a value.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Reason {
+pub(crate) enum ViolationReason {
     /// It has another type than this one.
-    Type(Holds),
+    Type(JsonType),
     /// It is none of these.
     Enumeration(Vec<Json>),
     /// It does not keep to a keyword that has this value.
@@ -38,7 +38,7 @@ pub(crate) enum Reason {
 
 /// What a field holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Holds {
+pub(crate) enum JsonType {
     Boolean,
     Integer,
     IntegerOrString,
@@ -50,7 +50,7 @@ pub(crate) enum Holds {
 
 /// How a schema is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Reading {
+enum SchemaReading {
     /// As the structure of objects, in which only declared properties are kept.
     Structure,
     /// As a branch of a junction, which only restricts.
@@ -71,8 +71,8 @@ pub(crate) fn field<'s>(root: &'s Schema, keys: &[String]) -> Option<&'s Schema>
 }
 
 /// Why no object has this value in a field with this schema.
-pub(crate) fn misfit(schema: &Schema, value: &Json) -> Option<Misfit> {
-    check(schema, value, Reading::Structure).err()
+pub(crate) fn misfit(schema: &Schema, value: &Json) -> Option<SchemaViolation> {
+    check(schema, value, SchemaReading::Structure).err()
 }
 
 fn member<'s>(schema: &'s Schema, name: &str) -> Option<&'s Schema> {
@@ -82,19 +82,19 @@ fn member<'s>(schema: &'s Schema, name: &str) -> Option<&'s Schema> {
     })
 }
 
-fn check(schema: &Schema, value: &Json, reading: Reading) -> Result<(), Misfit> {
+fn check(schema: &Schema, value: &Json, reading: SchemaReading) -> Result<(), SchemaViolation> {
     if value.is_null() && schema.nullable {
         return Ok(());
     }
-    if let Some(holds) = Holds::of(schema)
+    if let Some(holds) = JsonType::of(schema)
         && !holds.could_be(value)
     {
-        return Err(Reason::Type(holds).into());
+        return Err(ViolationReason::Type(holds).into());
     }
     if let Some(values) = &schema.values
         && !values.iter().any(|allowed| same(allowed, value))
     {
-        return Err(Reason::Enumeration(values.clone()).into());
+        return Err(ViolationReason::Enumeration(values.clone()).into());
     }
     check_limits(schema, value)?;
     match value {
@@ -109,12 +109,12 @@ fn check(schema: &Schema, value: &Json, reading: Reading) -> Result<(), Misfit> 
         Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => {}
     }
     for branch in &schema.all_of {
-        check(branch, value, Reading::Restriction)?;
+        check(branch, value, SchemaReading::Restriction)?;
     }
     for branches in [&schema.any_of, &schema.one_of] {
-        let fits = |branch: &Schema| check(branch, value, Reading::Restriction).is_ok();
+        let fits = |branch: &Schema| check(branch, value, SchemaReading::Restriction).is_ok();
         if !branches.is_empty() && !branches.iter().any(fits) {
-            return Err(Reason::NoBranch.into());
+            return Err(ViolationReason::NoBranch.into());
         }
     }
     Ok(())
@@ -123,32 +123,33 @@ fn check(schema: &Schema, value: &Json, reading: Reading) -> Result<(), Misfit> 
 fn check_members(
     schema: &Schema,
     members: &serde_json::Map<String, Json>,
-    reading: Reading,
-) -> Result<(), Misfit> {
+    reading: SchemaReading,
+) -> Result<(), SchemaViolation> {
     let missing = schema
         .required
         .iter()
         .find(|name| !members.contains_key(*name));
     if let Some(name) = missing {
-        return Err(Reason::Missing(name.clone()).into());
+        return Err(ViolationReason::Missing(name.clone()).into());
     }
     for (name, value) in members {
         let implied =
             schema.embedded_resource && matches!(name.as_str(), "apiVersion" | "kind" | "metadata");
         match member(schema, name) {
             Some(of) => check(of, value, reading).map_err(|it| it.below(&format!(".{name}")))?,
-            None if implied || reading == Reading::Restriction || schema.preserve_unknown => {}
+            None if implied || reading == SchemaReading::Restriction || schema.preserve_unknown => {
+            }
             None if schema.additional == Some(Additional::Any) => {}
             None => {
                 let known = schema.properties.iter().map(|it| it.name.clone()).collect();
-                return Err(Reason::Unknown(name.clone(), known).into());
+                return Err(ViolationReason::Unknown(name.clone(), known).into());
             }
         }
     }
     Ok(())
 }
 
-fn check_limits(schema: &Schema, value: &Json) -> Result<(), Misfit> {
+fn check_limits(schema: &Schema, value: &Json) -> Result<(), SchemaViolation> {
     let is_set = |keyword| schema.limit(keyword) == Some(&Json::Bool(true));
     for (keyword, limit) in &schema.limits.keywords {
         let bound = limit.as_f64();
@@ -178,7 +179,7 @@ fn check_limits(schema: &Schema, value: &Json) -> Result<(), Misfit> {
             _ => true,
         };
         if !keeps {
-            return Err(Reason::Limit(keyword, limit.clone()).into());
+            return Err(ViolationReason::Limit(keyword, limit.clone()).into());
         }
     }
     Ok(())
@@ -207,7 +208,7 @@ fn same(left: &Json, right: &Json) -> bool {
 
 // === impl Holds ===
 
-impl Holds {
+impl JsonType {
     /// What a field with this schema holds, if that is one thing.
     fn of(schema: &Schema) -> Option<Self> {
         if schema.int_or_string {
@@ -251,7 +252,7 @@ impl Holds {
     }
 }
 
-impl fmt::Display for Holds {
+impl fmt::Display for JsonType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Boolean => "a boolean",
@@ -267,7 +268,7 @@ impl fmt::Display for Holds {
 
 // === impl Misfit ===
 
-impl Misfit {
+impl SchemaViolation {
     fn below(self, step: &str) -> Self {
         Self {
             at: format!("{step}{}", self.at),
@@ -276,8 +277,8 @@ impl Misfit {
     }
 }
 
-impl From<Reason> for Misfit {
-    fn from(reason: Reason) -> Self {
+impl From<ViolationReason> for SchemaViolation {
+    fn from(reason: ViolationReason) -> Self {
         Self {
             at: String::new(),
             reason,
@@ -287,7 +288,7 @@ impl From<Reason> for Misfit {
 
 // === impl Reason ===
 
-impl fmt::Display for Reason {
+impl fmt::Display for ViolationReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Type(holds) => write!(f, "the field holds {holds}"),

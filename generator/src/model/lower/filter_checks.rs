@@ -2,11 +2,11 @@
 
 use serde_json::Value as Json;
 
-use super::handler::{Limits, Lowering};
+use super::handler::{LimitsCheck, Lowering};
 use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::load::manifest::{HandlerSection, OneOrMany, Spanned, Trigger, ValueFilter};
-use crate::model::fit::{self, Holds, Misfit, Reason};
-use crate::model::handler::FieldPath;
+use crate::model::handler::TypedField;
+use crate::model::schema_check::{self, JsonType, SchemaViolation, ViolationReason};
 use crate::suggest::did_you_mean;
 
 /// So many values are listed when a value is none of them.
@@ -14,7 +14,7 @@ const LISTED: usize = 12;
 
 impl Lowering<'_> {
     /// Everything that the filters of one entry can demand in vain.
-    pub(super) fn check_filters(&mut self, section: &HandlerSection, fields: &[FieldPath]) {
+    pub(super) fn check_filters(&mut self, section: &HandlerSection, fields: &[TypedField]) {
         // The state before a change may be from a time when the schema allowed more.
         for (filter, if_restricted) in [
             (&section.value, Severity::Error),
@@ -52,7 +52,7 @@ impl Lowering<'_> {
     fn check_value(
         &mut self,
         filter: &Spanned<ValueFilter>,
-        fields: &[FieldPath],
+        fields: &[TypedField],
         if_restricted: Severity,
     ) {
         let ValueFilter::Equals(value) = &filter.value else {
@@ -62,12 +62,14 @@ impl Lowering<'_> {
             let Some(misfit) = self.misfit(field, value) else {
                 continue;
             };
-            if self.limits == Limits::Unchecked && matches!(misfit.reason, Reason::Limit(..)) {
+            if self.limits == LimitsCheck::Unchecked
+                && matches!(misfit.reason, ViolationReason::Limit(..))
+            {
                 continue;
             }
             let message = format!("`{field}` can never be `{value}`");
             let diagnostic = match (&misfit.reason, if_restricted) {
-                (Reason::Type(_), _) | (_, Severity::Error) => {
+                (ViolationReason::Type(_), _) | (_, Severity::Error) => {
                     Diagnostic::error(Code::FilterValue, message)
                 }
                 _ => Diagnostic::warning(Code::FilterValue, message),
@@ -85,13 +87,15 @@ impl Lowering<'_> {
     }
 
     /// By the schema where there is one, and otherwise by the type.
-    fn misfit(&self, field: &FieldPath, value: &Json) -> Option<Misfit> {
-        let schema = self.schema.and_then(|root| fit::field(root, &field.keys));
+    fn misfit(&self, field: &TypedField, value: &Json) -> Option<SchemaViolation> {
+        let schema = self
+            .schema
+            .and_then(|root| schema_check::field(root, &field.keys));
         match schema {
-            Some(schema) => fit::misfit(schema, value),
-            None => Holds::of_type(&field.rust_type.text)
+            Some(schema) => schema_check::misfit(schema, value),
+            None => JsonType::of_type(&field.rust_type.text)
                 .filter(|holds| !holds.could_be(value))
-                .map(|holds| Reason::Type(holds).into()),
+                .map(|holds| ViolationReason::Type(holds).into()),
         }
     }
 
@@ -127,26 +131,31 @@ impl Lowering<'_> {
 }
 
 /// How to write what was probably meant.
-fn help(misfit: &Misfit, value: &Json) -> Option<String> {
+fn help(misfit: &SchemaViolation, value: &Json) -> Option<String> {
     match &misfit.reason {
-        Reason::Type(Holds::String) if misfit.at.is_empty() && !value.is_object() => {
+        ViolationReason::Type(JsonType::String) if misfit.at.is_empty() && !value.is_object() => {
             let is_scalar = value.is_number() || value.is_boolean();
             is_scalar.then(|| format!("write it as a text: \"{value}\""))
         }
-        Reason::Type(_) if misfit.at.is_empty() => {
+        ViolationReason::Type(_) if misfit.at.is_empty() => {
             let meant: Json = serde_json::from_str(value.as_str()?).ok()?;
             let is_scalar = meant.is_number() || meant.is_boolean();
             is_scalar.then(|| format!("write it without quotes: {meant}"))
         }
-        Reason::Enumeration(values) => {
+        ViolationReason::Enumeration(values) => {
             let texts = || values.iter().filter_map(Json::as_str);
             let meant = value.as_str().filter(|_| misfit.at.is_empty());
             meant
                 .and_then(|text| did_you_mean(text, texts()))
                 .or_else(|| Some(format!("the schema allows {}", listed(values))))
         }
-        Reason::Unknown(name, known) => did_you_mean(name, known.iter().map(String::as_str)),
-        Reason::Type(_) | Reason::Limit(..) | Reason::Missing(_) | Reason::NoBranch => None,
+        ViolationReason::Unknown(name, known) => {
+            did_you_mean(name, known.iter().map(String::as_str))
+        }
+        ViolationReason::Type(_)
+        | ViolationReason::Limit(..)
+        | ViolationReason::Missing(_)
+        | ViolationReason::NoBranch => None,
     }
 }
 

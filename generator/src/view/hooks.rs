@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use askama::Template;
 
 use super::layout::wrap;
-use super::method::{Context, DOC_WIDTH, Method, MethodShape};
+use super::method::{ContextType, DOC_WIDTH, MethodSignature, TraitMethod};
+use super::registration::{param, policy};
 use super::scaffold::indented_stubs;
-use super::wire::{param, policy};
 use crate::model::hook::{Hook, Moment};
 
 /// The trait that the user's operator implements.
@@ -22,8 +22,8 @@ pub const MODULE: &str = "hooks";
 pub struct HooksView {
     uses_duration: bool,
     runtime_names: Vec<&'static str>,
-    methods: Vec<Method>,
-    wires: Vec<Wire>,
+    methods: Vec<TraitMethod>,
+    wires: Vec<Registration>,
 }
 
 /// `src/handlers/hooks.rs`.
@@ -35,7 +35,7 @@ pub struct HooksScaffoldView {
 
 /// How one handler is registered.
 #[derive(Debug)]
-struct Wire {
+struct Registration {
     register: &'static str,
     declaration: String,
     method: String,
@@ -43,39 +43,39 @@ struct Wire {
 
 /// Every method of the operator as a whole.
 #[must_use]
-pub fn methods(hooks: &[Hook]) -> Vec<Method> {
+pub fn methods(hooks: &[Hook]) -> Vec<TraitMethod> {
     hooks.iter().map(method).collect()
 }
 
-fn method(hook: &Hook) -> Method {
+fn method(hook: &Hook) -> TraitMethod {
     let (context, doc) = match hook.moment {
         Moment::Startup => (
-            Context::Startup,
+            ContextType::Startup,
             "Called when the operator starts: nothing is asked of the cluster before it has succeeded.",
         ),
         Moment::Cleanup => (
-            Context::Cleanup,
+            ContextType::Cleanup,
             "Called when the operator stops, after all other handlers have ended.",
         ),
         Moment::Login => (
-            Context::Login,
+            ContextType::Login,
             "Called when credentials for the cluster are needed, or those in use do not work any more.",
         ),
         Moment::Probe => (
-            Context::Probe,
+            ContextType::Probe,
             "Called when Kubernetes asks whether the operator is alive, but not more often than every ten seconds; its result is shown under its id, and its failure makes Kubernetes restart the operator.",
         ),
     };
-    Method {
+    TraitMethod {
         name: hook.method.clone(),
         doc: wrap(doc, DOC_WIDTH),
-        shape: MethodShape::Handler { context },
+        shape: MethodSignature::Handler { context },
     }
 }
 
-fn wire(hook: &Hook) -> Wire {
+fn wire(hook: &Hook) -> Registration {
     let new = format!("HookHandler::new({:?})", hook.id);
-    Wire {
+    Registration {
         register: match hook.moment {
             Moment::Startup => "startup",
             Moment::Cleanup => "cleanup",
@@ -97,11 +97,11 @@ impl HooksView {
             return None;
         }
         let methods = methods(hooks);
-        let wires: Vec<Wire> = hooks.iter().map(wire).collect();
+        let wires: Vec<Registration> = hooks.iter().map(wire).collect();
         let text = |part: &str| wires.iter().any(|wire| wire.declaration.contains(part));
         let mut names = BTreeSet::from(["HookHandler", "OperatorHandlers"]);
         for method in &methods {
-            if let MethodShape::Handler { context } = &method.shape {
+            if let MethodSignature::Handler { context } = &method.shape {
                 names.extend([context.runtime_type(), context.result()]);
             }
         }

@@ -4,47 +4,48 @@ use std::collections::BTreeSet;
 
 use serde_json::Value as Json;
 
-use super::builtin;
-use super::limits::{self, QUANTITY};
-use super::options::{Builtins, Options};
-use super::types::{
-    Body, Docs, Field, FieldDocs, Int, Place, Presence, Shape, Shapes, Step, Struct, Ty,
+use super::generated_types::{
+    FieldDocs, FieldPresence, IntType, PathStep, SchemaLocation, Shape, ShapeBody, ShapeDocs,
+    Shapes, StructField, StructShape, Ty,
 };
+use super::k8s_types;
+use super::options::{Builtins, Options};
+use super::validation_docs::{self, QUANTITY};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId};
 use crate::load::schema::{Additional, Kind, Property, Schema};
 
 /// Maps the schemas of one version.
-pub(super) struct Mapper<'a> {
+pub(super) struct SchemaMapper<'a> {
     pub(super) shapes: &'a mut Shapes,
     pub(super) options: &'a Options,
     pub(super) used: &'a mut BTreeSet<String>,
     pub(super) diagnostics: &'a mut Diagnostics,
     pub(super) source: SourceId,
     pub(super) version: usize,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<PathStep>,
 }
 
 /// The object at the root of a version.
 #[derive(Clone, Debug)]
-pub struct Root {
+pub struct RootObject {
     /// The members beside `apiVersion`, `kind` and `metadata`.
-    pub body: Struct,
+    pub body: StructShape,
     /// What is said about them.
-    pub docs: Docs,
+    pub docs: ShapeDocs,
 }
 
-impl Mapper<'_> {
-    pub(super) fn root(&mut self, schema: &Schema) -> Root {
+impl SchemaMapper<'_> {
+    pub(super) fn root(&mut self, schema: &Schema) -> RootObject {
         let own = |p: &&Property| !["apiVersion", "kind", "metadata"].contains(&p.name.as_str());
         let properties: Vec<&Property> = schema.properties.iter().filter(own).collect();
         self.check_required(schema);
         let (fields, field_docs) = self.fields(schema, &properties);
-        Root {
-            body: Struct {
+        RootObject {
+            body: StructShape {
                 fields,
                 rest: self.rest(schema),
             },
-            docs: Docs {
+            docs: ShapeDocs {
                 text: schema.description.clone().unwrap_or_default(),
                 fields: field_docs,
             },
@@ -56,7 +57,7 @@ impl Mapper<'_> {
         let path = self.path();
         if let Some(replacement) = self.options.replacement(&path) {
             self.used.insert(path);
-            return Ty::Known(replacement.clone());
+            return Ty::Existing(replacement.clone());
         }
         if is_int_or_string(schema) {
             return self.int_or_string(schema);
@@ -109,31 +110,31 @@ impl Mapper<'_> {
             .pattern()
             .is_some_and(|pattern| pattern.contains(QUANTITY));
         match (quantity, self.options.builtins) {
-            (true, Builtins::Compatible) => builtin::QUANTITY.ty(),
-            (true, _) => self.intern(Body::Quantity, Docs::default()),
-            (false, builtins) if builtin::holds_int_or_string(schema, builtins) => {
-                builtin::INT_OR_STRING.ty()
+            (true, Builtins::Compatible) => k8s_types::QUANTITY.ty(),
+            (true, _) => self.intern(ShapeBody::Quantity, ShapeDocs::default()),
+            (false, builtins) if k8s_types::holds_int_or_string(schema, builtins) => {
+                k8s_types::INT_OR_STRING.ty()
             }
-            (false, _) => self.intern(Body::IntOrString, Docs::default()),
+            (false, _) => self.intern(ShapeBody::IntOrString, ShapeDocs::default()),
         }
     }
 
     fn string(&self, schema: &Schema) -> Ty {
         let known = match schema.format.as_deref() {
             _ if self.options.builtins == Builtins::None => None,
-            Some("byte") => Some(builtin::BYTE_STRING),
+            Some("byte") => Some(k8s_types::BYTE_STRING),
             Some("date-time") if self.options.builtins == Builtins::Compatible => {
-                Some(builtin::TIME)
+                Some(k8s_types::TIME)
             }
             _ if schema
                 .pattern()
                 .is_some_and(|pattern| pattern.contains(QUANTITY)) =>
             {
-                Some(builtin::QUANTITY)
+                Some(k8s_types::QUANTITY)
             }
             _ => None,
         };
-        known.map_or(Ty::String, builtin::Simple::ty)
+        known.map_or(Ty::String, k8s_types::SimpleType::ty)
     }
 
     /// An enum, if all values other than null are strings, or all are integers.
@@ -154,11 +155,11 @@ impl Mapper<'_> {
         let strings: Option<BTreeSet<&str>> = values.iter().map(|value| value.as_str()).collect();
         let integers: Option<BTreeSet<i64>> = values.iter().map(|value| value.as_i64()).collect();
         let body = match (strings, integers, schema.kind) {
-            (Some(_), _, Some(Kind::String) | None) => Body::StringEnum(distinct(
+            (Some(_), _, Some(Kind::String) | None) => ShapeBody::StringEnum(distinct(
                 values.iter().filter_map(|v| v.as_str()).map(str::to_owned),
             )),
             (_, Some(_), Some(Kind::Integer) | None) => {
-                Body::IntEnum(distinct(values.iter().filter_map(|v| v.as_i64())))
+                ShapeBody::IntEnum(distinct(values.iter().filter_map(|v| v.as_i64())))
             }
             (_, _, None) => return Some(Ty::Json),
             _ => return None,
@@ -166,7 +167,7 @@ impl Mapper<'_> {
         let text = schema.description.clone().unwrap_or_default();
         Some(self.intern(
             body,
-            Docs {
+            ShapeDocs {
                 text,
                 fields: Vec::new(),
             },
@@ -177,7 +178,7 @@ impl Mapper<'_> {
         if schema.embedded_resource && schema.properties.is_empty() {
             return match self.options.builtins {
                 Builtins::None => Ty::Map(Box::new(Ty::Json)),
-                _ => builtin::RAW_EXTENSION.ty(),
+                _ => k8s_types::RAW_EXTENSION.ty(),
             };
         }
         if schema.properties.is_empty() && !schema.embedded_resource {
@@ -188,8 +189,8 @@ impl Mapper<'_> {
                 _ => {}
             }
         }
-        if let Some(known) = builtin::recognise(schema, &self.steps, self.options.builtins) {
-            return Ty::Known(known);
+        if let Some(known) = k8s_types::recognise(schema, &self.steps, self.options.builtins) {
+            return Ty::Existing(known);
         }
         self.check_required(schema);
         if let Some(union) = self.union(schema) {
@@ -200,30 +201,30 @@ impl Mapper<'_> {
         if schema.embedded_resource {
             embed(&mut fields, &mut field_docs);
         }
-        let body = Struct {
+        let body = StructShape {
             fields,
             rest: self.rest(schema),
         };
-        let docs = Docs {
+        let docs = ShapeDocs {
             text: schema.description.clone().unwrap_or_default(),
             fields: field_docs,
         };
-        self.intern(Body::Struct(body), docs)
+        self.intern(ShapeBody::Struct(body), docs)
     }
 
     pub(super) fn fields(
         &mut self,
         schema: &Schema,
         properties: &[&Property],
-    ) -> (Vec<Field>, Vec<FieldDocs>) {
+    ) -> (Vec<StructField>, Vec<FieldDocs>) {
         properties
             .iter()
             .map(|property| self.field(schema, property))
             .unzip()
     }
 
-    fn field(&mut self, parent: &Schema, property: &Property) -> (Field, FieldDocs) {
-        self.steps.push(Step {
+    fn field(&mut self, parent: &Schema, property: &Property) -> (StructField, FieldDocs) {
+        self.steps.push(PathStep {
             field: property.name.clone(),
             item: false,
         });
@@ -232,15 +233,15 @@ impl Mapper<'_> {
         let ty = self.short(ty, nullable(schema));
         self.steps.pop();
         let presence = match &schema.default {
-            Some(default) => Presence::Default(default.to_string()),
-            None if parent.requires(&property.name) => Presence::Required,
-            None => Presence::Optional,
+            Some(default) => FieldPresence::Default(default.to_string()),
+            None if parent.requires(&property.name) => FieldPresence::Required,
+            None => FieldPresence::Optional,
         };
         let docs = FieldDocs {
             text: schema.description.clone().unwrap_or_default(),
-            limits: limits::sentences(schema),
+            limits: validation_docs::sentences(schema),
         };
-        let field = Field {
+        let field = StructField {
             json: property.name.clone(),
             nullable: nullable(schema) && ty != Ty::Json,
             ty,
@@ -258,14 +259,14 @@ impl Mapper<'_> {
         }
     }
 
-    pub(super) fn intern(&mut self, body: Body, docs: Docs) -> Ty {
+    pub(super) fn intern(&mut self, body: ShapeBody, docs: ShapeDocs) -> Ty {
         let path = self.path();
         let name = self.options.name(&path).cloned();
         let derives = self.options.derives(&path).to_vec();
         if name.is_some() || !derives.is_empty() {
             self.used.insert(path);
         }
-        let place = Place {
+        let place = SchemaLocation {
             version: self.version,
             depth: self.steps.len(),
             steps: self.steps.clone(),
@@ -321,7 +322,7 @@ impl Mapper<'_> {
 }
 
 /// A path as people write it: `spec.containers[].name`.
-pub(super) fn path_text(steps: &[Step]) -> String {
+pub(super) fn path_text(steps: &[PathStep]) -> String {
     let names: Vec<String> = steps
         .iter()
         .map(|step| {
@@ -357,16 +358,16 @@ pub(super) fn is_int_or_string(schema: &Schema) -> bool {
             || schema.format.as_deref() == Some("int-or-string"))
 }
 
-pub(super) fn integer(schema: &Schema) -> Int {
+pub(super) fn integer(schema: &Schema) -> IntType {
     let int = match schema.format.as_deref() {
-        Some("int8") => Int::I8,
-        Some("int16") => Int::I16,
-        Some("int32") => Int::I32,
-        Some("uint8") => Int::U8,
-        Some("uint16") => Int::U16,
-        Some("uint32") => Int::U32,
-        Some("uint64" | "uint") => Int::U64,
-        _ => Int::I64,
+        Some("int8") => IntType::I8,
+        Some("int16") => IntType::I16,
+        Some("int32") => IntType::I32,
+        Some("uint8") => IntType::U8,
+        Some("uint16") => IntType::U16,
+        Some("uint32") => IntType::U32,
+        Some("uint64" | "uint") => IntType::U64,
+        _ => IntType::I64,
     };
     // A limit or a default beyond the format shows that the format is not meant.
     let (least, most) = int.range();
@@ -376,7 +377,7 @@ pub(super) fn integer(schema: &Schema) -> Int {
         .chain(&schema.default)
         .filter_map(|value| value.as_i64())
         .any(|value| i128::from(value) < least || i128::from(value) > most);
-    if beyond { Int::I64 } else { int }
+    if beyond { IntType::I64 } else { int }
 }
 
 fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
@@ -389,7 +390,7 @@ fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
 }
 
 /// Adds what every embedded resource has.
-fn embed(fields: &mut Vec<Field>, docs: &mut Vec<FieldDocs>) {
+fn embed(fields: &mut Vec<StructField>, docs: &mut Vec<FieldDocs>) {
     for name in ["metadata", "kind", "apiVersion"] {
         if let Some(index) = fields.iter().position(|field| field.json == name) {
             fields.remove(index);
@@ -398,17 +399,17 @@ fn embed(fields: &mut Vec<Field>, docs: &mut Vec<FieldDocs>) {
         let metadata = name == "metadata";
         fields.insert(
             0,
-            Field {
+            StructField {
                 json: name.to_owned(),
                 ty: if metadata {
-                    Ty::Known(builtin::OBJECT_META.known())
+                    Ty::Existing(k8s_types::OBJECT_META.known())
                 } else {
                     Ty::String
                 },
                 presence: if metadata {
-                    Presence::Optional
+                    FieldPresence::Optional
                 } else {
-                    Presence::Required
+                    FieldPresence::Required
                 },
                 nullable: false,
             },

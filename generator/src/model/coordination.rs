@@ -59,7 +59,7 @@ pub(super) fn lower(
     manifest: &Manifest,
     diagnostics: &mut Diagnostics,
 ) -> (Peering, Option<LeaderElection>) {
-    let mut checks = Checks {
+    let mut checks = CoordinationChecks {
         manifest,
         diagnostics,
     };
@@ -76,12 +76,12 @@ pub(super) fn lower(
     (peering, election)
 }
 
-struct Checks<'a> {
+struct CoordinationChecks<'a> {
     manifest: &'a Manifest,
     diagnostics: &'a mut Diagnostics,
 }
 
-impl Checks<'_> {
+impl CoordinationChecks<'_> {
     fn peering(&mut self, options: &PeeringOptions) -> Peering {
         if let Some(name) = &options.name {
             self.name(name, "a peering");

@@ -1,18 +1,18 @@
 //! Types that are too long to be read where they are used get a name.
 
-use super::map::Mapper;
-use super::types::{Body, Docs, Ty};
+use super::generated_types::{ShapeBody, ShapeDocs, Ty};
+use super::schema_to_type::SchemaMapper;
 
 /// What clippy takes for too complex.
 const MOST_COMPLEX: usize = 250;
 
-impl Mapper<'_> {
+impl SchemaMapper<'_> {
     /// The type of a field, under a name of its own if it is too long to be written out.
     pub(super) fn short(&mut self, ty: Ty, nullable: bool) -> Ty {
         let options = 1 + usize::from(nullable);
         let around: usize = (1..=options).map(weight).sum();
         if around + complexity(&ty, 1 + options) > MOST_COMPLEX {
-            self.intern(Body::Alias(ty), Docs::default())
+            self.intern(ShapeBody::Alias(ty), ShapeDocs::default())
         } else {
             ty
         }

@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use super::name::TypeName;
-use super::naming::Home;
-use super::resource::Resource;
-use super::types::{Body, Docs, Shape, ShapeId};
+use super::generated_types::{Shape, ShapeBody, ShapeDocs, ShapeId};
+use super::identifier::TypeName;
+use super::resource::CustomResource;
+use super::type_names::DefiningModule;
 
 /// Where a type is defined.
-struct Definition {
+struct TypeDefinition {
     resource: usize,
     version: usize,
     name: TypeName,
@@ -16,18 +16,18 @@ struct Definition {
 
 /// All definitions so far, by what they look like; the shapes inside are numbers of definitions.
 #[derive(Default)]
-struct Definitions {
-    list: Vec<Definition>,
+struct TypeDefinitions {
+    list: Vec<TypeDefinition>,
     of_family: HashMap<(String, Shape), ShapeId>,
-    of_all: HashMap<(Shape, Docs), ShapeId>,
+    of_all: HashMap<(Shape, ShapeDocs), ShapeId>,
 }
 
 /// Lets resources take types from the first one that defines them.
 ///
 /// Within a project, types are the same if they look the same; beyond, they must be large, or what
 /// is said about them must be the same too. Every module keeps all its names, so nothing changes for its users.
-pub fn across(resources: &mut [Resource]) {
-    let mut definitions = Definitions::default();
+pub fn across(resources: &mut [CustomResource]) {
+    let mut definitions = TypeDefinitions::default();
     for index in 0..resources.len() {
         let found = definitions.add(index, &resources[index]);
         for version in 0..resources[index].versions.len() {
@@ -43,7 +43,7 @@ pub fn across(resources: &mut [Resource]) {
                     continue;
                 }
                 let there = &resources[definition.resource];
-                let home = Home::Resource {
+                let home = DefiningModule::Resource {
                     resource: there.module.clone(),
                     version: there.versions[definition.version].module.clone(),
                 };
@@ -57,10 +57,10 @@ pub fn across(resources: &mut [Resource]) {
 /// What must be said about a type for it to be the same in another project.
 ///
 /// A type of many members is not the same by chance; one of few often is.
-fn telling_docs(resource: &Resource, id: ShapeId) -> Docs {
+fn telling_docs(resource: &CustomResource, id: ShapeId) -> ShapeDocs {
     const MANY: usize = 4;
     match resource.shapes.body(id) {
-        Body::Struct(body) if body.fields.len() >= MANY => Docs::default(),
+        ShapeBody::Struct(body) if body.fields.len() >= MANY => ShapeDocs::default(),
         _ => resource.shapes.docs(id).clone(),
     }
 }
@@ -73,9 +73,9 @@ fn project(group: &str) -> String {
 
 // === impl Definitions ===
 
-impl Definitions {
+impl TypeDefinitions {
     /// Finds or adds the definition of every shape that a resource defines.
-    fn add(&mut self, index: usize, resource: &Resource) -> HashMap<ShapeId, ShapeId> {
+    fn add(&mut self, index: usize, resource: &CustomResource) -> HashMap<ShapeId, ShapeId> {
         let mut found = HashMap::new();
         // A shape only mentions shapes with smaller numbers, so those are known already.
         for id in resource.shapes.ids() {
@@ -90,7 +90,7 @@ impl Definitions {
                 .get(&of_family)
                 .or_else(|| self.of_all.get(&of_all));
             let definition = known.copied().unwrap_or_else(|| {
-                self.list.push(Definition {
+                self.list.push(TypeDefinition {
                     resource: index,
                     version,
                     name,
@@ -106,7 +106,7 @@ impl Definitions {
 }
 
 /// The version that defines a shape, and its name there.
-fn place(resource: &Resource, id: ShapeId) -> Option<(usize, TypeName)> {
+fn place(resource: &CustomResource, id: ShapeId) -> Option<(usize, TypeName)> {
     resource
         .versions
         .iter()

@@ -4,61 +4,65 @@ mod table;
 
 pub(super) use table::{knows, member};
 
+use super::generated_types::{ExistingType, PathStep, Ty};
 use super::options::Builtins;
-use super::types::{Known, Step, Ty};
 use crate::load::schema::{Kind, Schema};
 
 /// A type that needs no table.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Simple {
+pub(super) struct SimpleType {
     path: &'static str,
     default: bool,
 }
 
-pub(super) const BYTE_STRING: Simple = Simple {
+pub(super) const BYTE_STRING: SimpleType = SimpleType {
     path: "k8s_openapi::ByteString",
     default: true,
 };
-pub(super) const INT_OR_STRING: Simple = Simple {
+pub(super) const INT_OR_STRING: SimpleType = SimpleType {
     path: "k8s_openapi::apimachinery::pkg::util::intstr::IntOrString",
     default: true,
 };
-pub(super) const OBJECT_META: Simple = Simple {
+pub(super) const OBJECT_META: SimpleType = SimpleType {
     path: "k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta",
     default: true,
 };
-pub(super) const QUANTITY: Simple = Simple {
+pub(super) const QUANTITY: SimpleType = SimpleType {
     path: "k8s_openapi::apimachinery::pkg::api::resource::Quantity",
     default: true,
 };
-pub(super) const RAW_EXTENSION: Simple = Simple {
+pub(super) const RAW_EXTENSION: SimpleType = SimpleType {
     path: "k8s_openapi::apimachinery::pkg::runtime::RawExtension",
     default: true,
 };
-pub(super) const TIME: Simple = Simple {
+pub(super) const TIME: SimpleType = SimpleType {
     path: "k8s_openapi::apimachinery::pkg::apis::meta::v1::Time",
     default: false,
 };
-const CONDITION: Simple = Simple {
+const CONDITION: SimpleType = SimpleType {
     path: "k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition",
     default: false,
 };
 
-impl Simple {
-    pub(super) fn known(self) -> Known {
-        Known {
+impl SimpleType {
+    pub(super) fn known(self) -> ExistingType {
+        ExistingType {
             path: self.path.to_owned(),
             default: self.default,
         }
     }
 
     pub(super) fn ty(self) -> Ty {
-        Ty::Known(self.known())
+        Ty::Existing(self.known())
     }
 }
 
 /// The type that can hold every object of a schema, if there is one.
-pub(super) fn recognise(schema: &Schema, steps: &[Step], builtins: Builtins) -> Option<Known> {
+pub(super) fn recognise(
+    schema: &Schema,
+    steps: &[PathStep],
+    builtins: Builtins,
+) -> Option<ExistingType> {
     if builtins == Builtins::None || schema.preserve_unknown || schema.embedded_resource {
         return None;
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::name::TypeName;
+use super::identifier::TypeName;
 
 /// A Rust type without its optionality.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -10,7 +10,7 @@ pub enum Ty {
     /// `bool`
     Bool,
     /// An integer.
-    Int(Int),
+    Int(IntType),
     /// `f64`
     Float,
     /// `String`
@@ -18,7 +18,7 @@ pub enum Ty {
     /// `serde_json::Value`
     Json,
     /// A type that exists already.
-    Known(Known),
+    Existing(ExistingType),
     /// `Vec<T>`
     Vec(Box<Ty>),
     /// `BTreeMap<String, T>`
@@ -31,7 +31,7 @@ pub enum Ty {
 
 /// The integer types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Int {
+pub enum IntType {
     /// `i8`
     I8,
     /// `i16`
@@ -52,7 +52,7 @@ pub enum Int {
 
 /// A type that exists already, in `k8s-openapi` or where an option says.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Known {
+pub struct ExistingType {
     /// The full path, or any type expression if it came from an option.
     pub path: String,
     /// Whether it implements `Default`.
@@ -67,7 +67,7 @@ pub struct ShapeId(usize);
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     /// What it looks like.
-    pub body: Body,
+    pub body: ShapeBody,
     /// The name that an option gave it.
     pub name: Option<TypeName>,
     /// Derives that an option added.
@@ -76,9 +76,9 @@ pub struct Shape {
 
 /// The forms that a type can have.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Body {
+pub enum ShapeBody {
     /// An object with known members.
-    Struct(Struct),
+    Struct(StructShape),
     /// A string that is one of these.
     StringEnum(Vec<String>),
     /// An integer that is one of these.
@@ -97,29 +97,29 @@ pub enum Body {
 
 /// An object with known members.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Struct {
+pub struct StructShape {
     /// The members, in the order of the schema.
-    pub fields: Vec<Field>,
+    pub fields: Vec<StructField>,
     /// The type of members that are not known, if they are kept.
     pub rest: Option<Ty>,
 }
 
 /// A member of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Field {
+pub struct StructField {
     /// Its name in JSON.
     pub json: String,
     /// Its type.
     pub ty: Ty,
     /// Whether it must be there.
-    pub presence: Presence,
+    pub presence: FieldPresence,
     /// Whether it may be null.
     pub nullable: bool,
 }
 
 /// Whether a member must be there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Presence {
+pub enum FieldPresence {
     /// Always.
     Required,
     /// It may be left out.
@@ -130,7 +130,7 @@ pub enum Presence {
 
 /// What is said about a type.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Docs {
+pub struct ShapeDocs {
     /// About the type itself.
     pub text: String,
     /// About each field, in order.
@@ -148,7 +148,7 @@ pub struct FieldDocs {
 
 /// A step from a type to a type inside it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Step {
+pub struct PathStep {
     /// The name of the member in JSON.
     pub field: String,
     /// Whether it is one of many: an item of an array or a value of a map.
@@ -157,34 +157,34 @@ pub struct Step {
 
 /// The place by which a type is named: the best one counts, smaller is better.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct SchemaLocation {
     /// The rank of the version; the storage version is first.
     pub version: usize,
     /// How deep it is.
     pub depth: usize,
     /// The way from the root.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PathStep>,
 }
 
 /// All shapes of a resource, over all its versions.
 #[derive(Clone, Debug, Default)]
 pub struct Shapes {
-    list: Vec<Entry>,
+    list: Vec<ShapeEntry>,
     index: HashMap<Shape, ShapeId>,
 }
 
 #[derive(Clone, Debug)]
-struct Entry {
+struct ShapeEntry {
     shape: Shape,
-    docs: Docs,
-    place: Place,
+    docs: ShapeDocs,
+    place: SchemaLocation,
     /// Whether different things are said about it in different places.
     disputed: bool,
 }
 
 // === impl Int ===
 
-impl Int {
+impl IntType {
     /// The name of the type.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -241,11 +241,11 @@ impl Ty {
     }
 
     /// The existing types that this type mentions.
-    pub fn for_each_known<'t>(&'t self, visit: &mut impl FnMut(&'t Known)) {
+    pub fn for_each_existing<'t>(&'t self, visit: &mut impl FnMut(&'t ExistingType)) {
         match self {
-            Self::Known(known) => visit(known),
+            Self::Existing(existing) => visit(existing),
             Self::Vec(inner) | Self::Map(inner) | Self::Nullable(inner) => {
-                inner.for_each_known(visit);
+                inner.for_each_existing(visit);
             }
             _ => {}
         }
@@ -272,16 +272,19 @@ impl Shape {
         let mut shape = self.clone();
         let renumber = |ty: &mut Ty| ty.for_each_shape_mut(&mut |id| *id = ids[id]);
         match &mut shape.body {
-            Body::Struct(body) => {
+            ShapeBody::Struct(body) => {
                 body.fields
                     .iter_mut()
                     .for_each(|field| renumber(&mut field.ty));
                 body.rest.iter_mut().for_each(renumber);
             }
-            Body::Union(variants) => variants.iter_mut().for_each(|(_, ty)| renumber(ty)),
-            Body::Untagged(types) => types.iter_mut().for_each(renumber),
-            Body::Alias(ty) => renumber(ty),
-            Body::StringEnum(_) | Body::IntEnum(_) | Body::Quantity | Body::IntOrString => {}
+            ShapeBody::Union(variants) => variants.iter_mut().for_each(|(_, ty)| renumber(ty)),
+            ShapeBody::Untagged(types) => types.iter_mut().for_each(renumber),
+            ShapeBody::Alias(ty) => renumber(ty),
+            ShapeBody::StringEnum(_)
+            | ShapeBody::IntEnum(_)
+            | ShapeBody::Quantity
+            | ShapeBody::IntOrString => {}
         }
         shape
     }
@@ -289,7 +292,7 @@ impl Shape {
 
 // === impl Body ===
 
-impl Body {
+impl ShapeBody {
     /// The types inside it, in order.
     pub fn types(&self) -> Vec<&Ty> {
         match self {
@@ -304,7 +307,7 @@ impl Body {
     }
 }
 
-impl Struct {
+impl StructShape {
     /// The types of the members, known or not.
     pub fn types(&self) -> impl Iterator<Item = &Ty> {
         self.fields.iter().map(|field| &field.ty).chain(&self.rest)
@@ -315,14 +318,14 @@ impl Struct {
 
 impl Shapes {
     /// Adds a shape, or finds the equal one; the best place gives the name and the words.
-    pub fn intern(&mut self, shape: Shape, docs: Docs, place: Place) -> ShapeId {
+    pub fn intern(&mut self, shape: Shape, docs: ShapeDocs, place: SchemaLocation) -> ShapeId {
         if let Some(id) = self.index.get(&shape) {
             self.list[id.0].merge(docs, place);
             return *id;
         }
         let id = ShapeId(self.list.len());
         self.index.insert(shape.clone(), id);
-        self.list.push(Entry {
+        self.list.push(ShapeEntry {
             shape,
             docs,
             place,
@@ -344,27 +347,27 @@ impl Shapes {
 
     /// What it looks like.
     #[must_use]
-    pub fn body(&self, id: ShapeId) -> &Body {
+    pub fn body(&self, id: ShapeId) -> &ShapeBody {
         &self.shape(id).body
     }
 
     /// What is said about it.
     #[must_use]
-    pub fn docs(&self, id: ShapeId) -> &Docs {
+    pub fn docs(&self, id: ShapeId) -> &ShapeDocs {
         &self.list[id.0].docs
     }
 
     /// The place by which it is named.
     #[must_use]
-    pub fn place(&self, id: ShapeId) -> &Place {
+    pub fn place(&self, id: ShapeId) -> &SchemaLocation {
         &self.list[id.0].place
     }
 }
 
 // === impl Entry ===
 
-impl Entry {
-    fn merge(&mut self, docs: Docs, place: Place) {
+impl ShapeEntry {
+    fn merge(&mut self, docs: ShapeDocs, place: SchemaLocation) {
         let elsewhere = place.steps != self.place.steps;
         let (mut kept, other) = if place < self.place {
             self.place = place;

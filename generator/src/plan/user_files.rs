@@ -6,12 +6,12 @@ use super::{CratePath, PlannedFile, inside};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources, Span};
 use crate::model::operator::{HandledKind, Operator};
 use crate::splice::{TraitImpl, UserSource, with_items};
-use crate::view::hook::{self, HooksScaffoldView};
+use crate::view::hooks::{self, HooksScaffoldView};
 use crate::view::layout::article;
 use crate::view::memo;
-use crate::view::method::{Method, methods};
+use crate::view::method::{TraitMethod, methods};
 use crate::view::scaffold::{HandlersView, KindHandlersView};
-use crate::view::stub::{Names, stub};
+use crate::view::stub::{NameStyle, stub};
 
 /// The user's Rust files, as they are on disk.
 #[derive(Clone, Debug, Default)]
@@ -37,10 +37,10 @@ struct Additions<'a> {
 }
 
 /// A trait that the user's operator implements, in a module of its own.
-struct Part {
+struct HandlerTrait {
     trait_name: String,
     module: String,
-    methods: Vec<Method>,
+    methods: Vec<TraitMethod>,
     /// The kind, if something is remembered of its objects.
     remembers: Option<HandledKind>,
     /// What its methods handle: "a Pod".
@@ -51,7 +51,7 @@ struct Part {
     scaffold: String,
 }
 
-enum Home<'a> {
+enum ImplLocation<'a> {
     /// The handlers of the part are implemented here.
     Found(CratePath, UserSource<'a>),
     /// Nobody implements them yet, and the usual place is free.
@@ -73,15 +73,20 @@ pub(super) fn additions(
         new: Vec::new(),
     };
     let mut new_parts = Vec::new();
-    let hooks = (!operator.hooks.is_empty()).then(|| Part::of_hooks(operator));
-    for part in operator.kinds.iter().map(Part::of_kind).chain(hooks) {
+    let hooks = (!operator.hooks.is_empty()).then(|| HandlerTrait::of_hooks(operator));
+    for part in operator
+        .kinds
+        .iter()
+        .map(HandlerTrait::of_kind)
+        .chain(hooks)
+    {
         match additions.find_home(&part, diagnostics) {
-            Home::Found(path, source) => {
+            ImplLocation::Found(path, source) => {
                 let after = additions.with_stubs(&part, &path, &source, diagnostics);
                 additions.changed.extend(after.map(|after| (path, after)));
             }
-            Home::Free => new_parts.push(part),
-            Home::Unclear => {}
+            ImplLocation::Free => new_parts.push(part),
+            ImplLocation::Unclear => {}
         }
     }
     additions.add_parts(operator, &new_parts, diagnostics);
@@ -149,7 +154,7 @@ fn handlers_file() -> CratePath {
 
 // === impl Part ===
 
-impl Part {
+impl HandlerTrait {
     fn of_kind(kind: &HandledKind) -> Self {
         Self {
             trait_name: kind.handlers_trait(),
@@ -164,9 +169,9 @@ impl Part {
 
     fn of_hooks(operator: &Operator) -> Self {
         Self {
-            trait_name: hook::TRAIT.to_owned(),
-            module: hook::MODULE.to_owned(),
-            methods: hook::methods(&operator.hooks),
+            trait_name: hooks::TRAIT.to_owned(),
+            module: hooks::MODULE.to_owned(),
+            methods: hooks::methods(&operator.hooks),
             remembers: None,
             subject: "the operator as a whole".to_owned(),
             owner: "the operator".to_owned(),
@@ -209,7 +214,7 @@ impl Additions<'_> {
             .map(String::as_str)
     }
 
-    fn find_home(&self, part: &Part, diagnostics: &mut Diagnostics) -> Home<'_> {
+    fn find_home(&self, part: &HandlerTrait, diagnostics: &mut Diagnostics) -> ImplLocation<'_> {
         let wanted = &part.trait_name;
         let mut unreadable = false;
         for (path, file) in &self.user.files {
@@ -219,7 +224,7 @@ impl Additions<'_> {
             }
             match UserSource::parse(text) {
                 Ok(source) if !source.impls_of(wanted).is_empty() => {
-                    return Home::Found(path.clone(), source);
+                    return ImplLocation::Found(path.clone(), source);
                 }
                 Ok(_) => {}
                 Err(error) => {
@@ -242,11 +247,11 @@ impl Additions<'_> {
             }
         }
         if unreadable {
-            return Home::Unclear;
+            return ImplLocation::Unclear;
         }
         let usual = part.file();
         let Some(file) = self.user.files.get(&usual) else {
-            return Home::Free;
+            return ImplLocation::Free;
         };
         let message = format!(
             "nothing implements `{wanted}`, which handles {}",
@@ -263,13 +268,13 @@ impl Additions<'_> {
                     "add `impl {wanted} for Operator {{}}` where it belongs; the next run fills it"
                 )),
         );
-        Home::Unclear
+        ImplLocation::Unclear
     }
 
     /// The home of a part with stubs for what it lacks, if it lacks anything.
     fn with_stubs(
         &self,
-        part: &Part,
+        part: &HandlerTrait,
         path: &CratePath,
         source: &UserSource<'_>,
         diagnostics: &mut Diagnostics,
@@ -281,7 +286,7 @@ impl Additions<'_> {
             .flat_map(|block| &block.methods)
             .map(|method| method.name.as_str())
             .collect();
-        let missing: Vec<&Method> = methods
+        let missing: Vec<&TraitMethod> = methods
             .iter()
             .filter(|method| !present.contains(bare(&method.name)))
             .collect();
@@ -320,7 +325,7 @@ impl Additions<'_> {
         }
         let imports = source.imports();
         let module = format!("crate::generated::{}", part.module);
-        let names = Names::Qualified {
+        let names = NameStyle::Qualified {
             imports: &imports,
             module: &module,
         };
@@ -348,7 +353,12 @@ impl Additions<'_> {
         self.user.files.values().any(declares)
     }
 
-    fn add_parts(&mut self, operator: &Operator, parts: &[Part], diagnostics: &mut Diagnostics) {
+    fn add_parts(
+        &mut self,
+        operator: &Operator,
+        parts: &[HandlerTrait],
+        diagnostics: &mut Diagnostics,
+    ) {
         for part in parts {
             let text = part.scaffold.clone();
             self.new.push(PlannedFile::scaffold(part.file(), text));

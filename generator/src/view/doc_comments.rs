@@ -1,14 +1,14 @@
 //! Descriptions as doc comments that rustdoc and clippy accept, whatever they contain.
 
 /// A paragraph or an item of a list, each on one line as in `k8s-openapi`, or a block of code.
-enum Block {
+enum DocBlock {
     Text(String),
     Item(String),
     Code(Vec<String>),
 }
 
 /// What a line of a description is.
-enum Line {
+enum DocLine {
     Blank,
     /// An item of a list, whose text is indented by this much.
     Item(usize),
@@ -31,7 +31,7 @@ fn comment<T: AsRef<str>>(slashes: &str, description: &str, notes: &[T]) -> Vec<
     for note in notes {
         let note = escape(note.as_ref());
         match blocks.last_mut() {
-            Some(Block::Text(text)) => {
+            Some(DocBlock::Text(text)) => {
                 let stop = if text.ends_with(['.', '!', '?', ':', ';']) {
                     ""
                 } else {
@@ -39,22 +39,26 @@ fn comment<T: AsRef<str>>(slashes: &str, description: &str, notes: &[T]) -> Vec<
                 };
                 *text = format!("{text}{stop} {note}");
             }
-            _ => blocks.push(Block::text(&note)),
+            _ => blocks.push(DocBlock::text(&note)),
         }
     }
     let mut lines = Vec::new();
-    let mut previous: Option<&Block> = None;
+    let mut previous: Option<&DocBlock> = None;
     for block in &blocks {
         let together = matches!(
             (previous, block),
-            (None, _) | (Some(Block::Text(_) | Block::Item(_)), Block::Item(_))
+            (None, _)
+                | (
+                    Some(DocBlock::Text(_) | DocBlock::Item(_)),
+                    DocBlock::Item(_)
+                )
         );
         if !together {
             lines.push(slashes.to_owned());
         }
         match block {
-            Block::Text(text) | Block::Item(text) => lines.push(format!("{slashes} {text}")),
-            Block::Code(code) => {
+            DocBlock::Text(text) | DocBlock::Item(text) => lines.push(format!("{slashes} {text}")),
+            DocBlock::Code(code) => {
                 lines.push(format!("{slashes} ```text"));
                 lines.extend(
                     code.iter()
@@ -69,8 +73,8 @@ fn comment<T: AsRef<str>>(slashes: &str, description: &str, notes: &[T]) -> Vec<
 }
 
 /// The paragraphs and list items of a description.
-fn markdown(description: &str) -> Vec<Block> {
-    let mut blocks: Vec<Block> = Vec::new();
+fn markdown(description: &str) -> Vec<DocBlock> {
+    let mut blocks: Vec<DocBlock> = Vec::new();
     let mut open = false;
     let mut lines = description.lines();
     while let Some(raw) = lines.next() {
@@ -82,26 +86,26 @@ fn markdown(description: &str) -> Vec<Block> {
                 .collect();
             if code.len() < lines.clone().count() {
                 lines.nth(code.len());
-                blocks.push(Block::code(&code));
+                blocks.push(DocBlock::code(&code));
             }
             open = false;
             continue;
         }
         match classify(text) {
-            Line::Blank => open = false,
-            Line::Item(width) => {
+            DocLine::Blank => open = false,
+            DocLine::Item(width) => {
                 let (marker, rest) = text.split_at(width);
-                blocks.push(Block::Item(format!(
+                blocks.push(DocBlock::Item(format!(
                     "{marker}{}",
                     escape(rest.trim_start())
                 )));
                 open = true;
             }
-            Line::Text => {
+            DocLine::Text => {
                 let text = escape(text);
                 match blocks.last_mut().filter(|_| open) {
                     Some(block) => block.append(&text),
-                    None => blocks.push(Block::text(&text)),
+                    None => blocks.push(DocBlock::text(&text)),
                 }
                 open = true;
             }
@@ -112,7 +116,7 @@ fn markdown(description: &str) -> Vec<Block> {
 
 // === impl Block ===
 
-impl Block {
+impl DocBlock {
     fn text(text: &str) -> Self {
         Self::Text(escape_start(text))
     }
@@ -140,23 +144,23 @@ fn is_fence(text: &str) -> bool {
     text.starts_with("```") || text.starts_with("~~~")
 }
 
-fn classify(text: &str) -> Line {
+fn classify(text: &str) -> DocLine {
     if text.is_empty()
         || text
             .chars()
             .all(|c| matches!(c, '-' | '=' | '*' | '_' | ' '))
     {
-        return Line::Blank;
+        return DocLine::Blank;
     }
     if text.starts_with("- ") || text.starts_with("* ") || text.starts_with("+ ") {
-        return Line::Item(2);
+        return DocLine::Item(2);
     }
     let digits = text.chars().take_while(char::is_ascii_digit).count();
     let after = &text[digits..];
     if (1..=2).contains(&digits) && (after.starts_with(". ") || after.starts_with(") ")) {
-        return Line::Item(digits + 2);
+        return DocLine::Item(digits + 2);
     }
-    Line::Text
+    DocLine::Text
 }
 
 /// Keeps the first characters of a paragraph from meaning something.

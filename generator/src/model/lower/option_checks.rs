@@ -2,18 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use super::handler::{Family, Lowering};
+use super::handler::{HandlerFamily, Lowering};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::load::manifest::{HandlerSection, ManifestDuration, OneOrMany, Spanned, Trigger};
-use crate::model::handler::FieldPath;
+use crate::model::handler::TypedField;
 
 impl Lowering<'_> {
     /// Everything that one entry can say wrongly about itself.
     pub(super) fn check(
         &mut self,
         section: &HandlerSection,
-        family: Option<&Family>,
-        fields: &[FieldPath],
+        family: Option<&HandlerFamily>,
+        fields: &[TypedField],
     ) {
         self.check_options(section, family);
         self.check_background(section);
@@ -21,8 +21,8 @@ impl Lowering<'_> {
         self.check_id(section);
     }
 
-    fn check_options(&mut self, section: &HandlerSection, family: Option<&Family>) {
-        if matches!(family, Some(Family::Field)) && section.field.is_none() {
+    fn check_options(&mut self, section: &HandlerSection, family: Option<&HandlerFamily>) {
+        if matches!(family, Some(HandlerFamily::Field)) && section.field.is_none() {
             self.error(
                 Code::HandlerOption,
                 section.function.span,
@@ -54,7 +54,7 @@ impl Lowering<'_> {
             } else if key != "value"
                 && matches!(
                     family,
-                    Some(Family::Event | Family::Daemon | Family::Timer(_))
+                    Some(HandlerFamily::Event | HandlerFamily::Daemon | HandlerFamily::Timer(_))
                 )
             {
                 let message = format!("{} has no `{key}`: it does not compare", noun(section));
@@ -62,7 +62,7 @@ impl Lowering<'_> {
             }
         }
         let triggers = match family {
-            Some(Family::Change(triggers)) => triggers.clone(),
+            Some(HandlerFamily::Change(triggers)) => triggers.clone(),
             _ => BTreeSet::new(),
         };
         if let Some(optional) = section

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::name::{RustIdent, TypeName, singular};
-use super::types::{Body, Place, ShapeId, Shapes, Step, Struct, Ty};
+use super::generated_types::{
+    PathStep, SchemaLocation, ShapeBody, ShapeId, Shapes, StructShape, Ty,
+};
+use super::identifier::{RustIdent, TypeName, singular};
 
 /// Names that generated modules need for themselves.
 const RESERVED: &[&str] = &[
@@ -156,11 +158,11 @@ const GENERIC: &[&str] = &[
 
 /// The names of the types of one version, and those that it takes from earlier ones.
 #[derive(Clone, Debug, Default)]
-pub struct Names {
+pub struct TypeNames {
     /// The types that this version defines, best place first.
     pub defined: Vec<(ShapeId, TypeName)>,
     /// The types that are defined elsewhere: where, their names there and here.
-    pub shared: BTreeMap<Home, BTreeMap<TypeName, TypeName>>,
+    pub shared: BTreeMap<DefiningModule, BTreeMap<TypeName, TypeName>>,
     /// Names that options ask for although they are taken.
     pub clashes: Vec<TypeName>,
     index: BTreeMap<ShapeId, TypeName>,
@@ -168,7 +170,7 @@ pub struct Names {
 
 /// A module that defines types for others.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Home {
+pub enum DefiningModule {
     /// Another version of the same resource, by its rank.
     Version(usize),
     /// A version of another resource.
@@ -180,9 +182,9 @@ pub enum Home {
     },
 }
 
-impl Names {
+impl TypeNames {
     /// Takes a type from elsewhere.
-    pub(super) fn share(&mut self, home: Home, there: TypeName, here: TypeName) {
+    pub(super) fn share(&mut self, home: DefiningModule, there: TypeName, here: TypeName) {
         self.shared.entry(home).or_default().insert(there, here);
     }
 
@@ -224,8 +226,8 @@ pub(super) fn allocate<'t>(
     kind: &TypeName,
     roots: impl Iterator<Item = &'t Ty>,
     shapes: &Shapes,
-    earlier: &[Names],
-) -> Names {
+    earlier: &[TypeNames],
+) -> TypeNames {
     let mut reachable = BTreeSet::new();
     let mut known = BTreeSet::new();
     for ty in roots {
@@ -234,7 +236,7 @@ pub(super) fn allocate<'t>(
     let mut taken: BTreeSet<String> = RESERVED.iter().map(|name| (*name).to_owned()).collect();
     taken.insert(kind.to_string());
     taken.extend(known);
-    let mut names = Names::default();
+    let mut names = TypeNames::default();
     let shared: BTreeSet<ShapeId> = reachable
         .iter()
         .copied()
@@ -261,24 +263,24 @@ pub(super) fn allocate<'t>(
 }
 
 /// The reserved name of a type that is the same everywhere.
-fn fixed(body: &Body) -> Option<TypeName> {
+fn fixed(body: &ShapeBody) -> Option<TypeName> {
     match body {
-        Body::Quantity => Some(TypeName::new("Quantity")),
-        Body::IntOrString => Some(TypeName::new("IntOrString")),
-        Body::Struct(body) if is_condition(body) => Some(TypeName::new("Condition")),
+        ShapeBody::Quantity => Some(TypeName::new("Quantity")),
+        ShapeBody::IntOrString => Some(TypeName::new("IntOrString")),
+        ShapeBody::Struct(body) if is_condition(body) => Some(TypeName::new("Condition")),
         _ => None,
     }
 }
 
 /// Whether an object is a condition as Kubernetes has them, perhaps with more members.
-fn is_condition(body: &Struct) -> bool {
+fn is_condition(body: &StructShape) -> bool {
     ["lastTransitionTime", "message", "reason", "status", "type"]
         .iter()
         .all(|name| body.fields.iter().any(|field| field.json == *name))
 }
 
 /// Names given by the user come first, so that others make room.
-fn rank(id: ShapeId, shapes: &Shapes) -> (bool, &Place) {
+fn rank(id: ShapeId, shapes: &Shapes) -> (bool, &SchemaLocation) {
     (shapes.shape(id).name.is_none(), shapes.place(id))
 }
 
@@ -288,7 +290,7 @@ fn collect(
     reachable: &mut BTreeSet<ShapeId>,
     known: &mut BTreeSet<String>,
 ) {
-    ty.for_each_known(&mut |k| {
+    ty.for_each_existing(&mut |k| {
         known.extend(k.path.rsplit("::").next().map(str::to_owned));
     });
     let mut found = Vec::new();
@@ -307,8 +309,8 @@ fn share(
     id: ShapeId,
     kind: &TypeName,
     shapes: &Shapes,
-    earlier: &[Names],
-    names: &mut Names,
+    earlier: &[TypeNames],
+    names: &mut TypeNames,
     taken: &mut BTreeSet<String>,
 ) -> bool {
     let home = earlier.iter().enumerate().find_map(|(rank, names)| {
@@ -325,11 +327,11 @@ fn share(
         return false;
     }
     names.index.insert(id, name.clone());
-    names.share(Home::Version(rank), name.clone(), name);
+    names.share(DefiningModule::Version(rank), name.clone(), name);
     true
 }
 
-fn choose(kind: &TypeName, place: &Place, taken: &BTreeSet<String>) -> TypeName {
+fn choose(kind: &TypeName, place: &SchemaLocation, taken: &BTreeSet<String>) -> TypeName {
     let candidates = candidates(kind, &place.steps);
     let last = candidates.last().cloned().unwrap_or_else(|| kind.clone());
     let numbered = (2..).map(|n| last.then(&n.to_string()));
@@ -342,7 +344,7 @@ fn choose(kind: &TypeName, place: &Place, taken: &BTreeSet<String>) -> TypeName 
 }
 
 /// The names to try, shortest first.
-fn candidates(kind: &TypeName, steps: &[Step]) -> Vec<TypeName> {
+fn candidates(kind: &TypeName, steps: &[PathStep]) -> Vec<TypeName> {
     let Some((first, below)) = steps.split_first() else {
         return vec![kind.clone()];
     };
@@ -365,7 +367,7 @@ fn candidates(kind: &TypeName, steps: &[Step]) -> Vec<TypeName> {
     names
 }
 
-fn noun(step: &Step) -> TypeName {
+fn noun(step: &PathStep) -> TypeName {
     if step.item {
         TypeName::new(&singular(&step.field))
     } else {
