@@ -17,6 +17,7 @@ pub mod options;
 pub mod rbac;
 pub mod resource;
 pub mod sample_object;
+mod scalar;
 mod schema_check;
 mod schema_to_type;
 pub mod shared_types;

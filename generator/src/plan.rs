@@ -1,13 +1,11 @@
 //! What a run wants on disk: one entry per file, decided before anything is written.
 
+mod file;
 mod user_files;
 
 use std::collections::BTreeSet;
-use std::fmt;
-use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
-
+use self::file::inside;
 use crate::diagnostic::{Diagnostics, Sources};
 use crate::format;
 use crate::load::manifest;
@@ -30,34 +28,10 @@ use crate::view::scaffold::{
 };
 use crate::view::webhooks::WebhooksView;
 
+pub(crate) use file::text;
+pub use file::{CratePath, FileContent, NotACratePath, PlannedFile};
 pub(crate) use user_files::KUSTOMIZATION;
 pub use user_files::UserFiles;
-
-/// A path inside the operator crate, always with forward slashes and never leaving the crate.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct CratePath(String);
-
-/// Why a text is not a [`CratePath`].
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a path inside the operator crate")]
-pub struct NotACratePath(String);
-
-/// What should become of one file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FileContent {
-    /// Made by kopf-gen alone: exactly this text, every time.
-    Generated(String),
-    /// The user's: written when it is missing, never touched afterwards.
-    Scaffold(String),
-    /// The user's, with something added to what it holds now.
-    Splice {
-        /// The text that the addition was computed from.
-        before: String,
-        /// The same text with the addition.
-        after: String,
-    },
-}
 
 /// What the handlers of a new crate do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,15 +59,6 @@ pub struct Plan {
     pub files: Vec<PlannedFile>,
     /// The notes on the manifest, which are remembered so that nobody is told twice.
     pub notes: BTreeSet<String>,
-}
-
-/// One file of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlannedFile {
-    /// Where the file goes.
-    pub path: CratePath,
-    /// What it holds and whose it is.
-    pub content: FileContent,
 }
 
 /// Plans every file of an operator crate that already has its own `Cargo.toml` and `main.rs`.
@@ -247,70 +212,6 @@ fn scaffold(path: &str, view: &impl askama::Template) -> PlannedFile {
     PlannedFile::scaffold(inside(path), text(view))
 }
 
-/// What a template prints, with one line break at the end.
-pub(crate) fn text(view: &impl askama::Template) -> String {
-    let mut text = view.render().expect("writing to a string cannot fail");
-    text.truncate(text.trim_end().len());
-    text.push('\n');
-    text
-}
-
-fn inside(path: &str) -> CratePath {
-    CratePath::new(path).expect("module names make paths inside the crate")
-}
-
-// === impl CratePath ===
-
-impl CratePath {
-    /// Checks that `path` stays inside the crate.
-    pub fn new(path: impl Into<String>) -> Result<Self, NotACratePath> {
-        let path = path.into();
-        let inside = !path.is_empty()
-            && !path.contains('\\')
-            && !path.contains(':')
-            && path.split('/').all(|part| !matches!(part, "" | "." | ".."));
-        if inside {
-            Ok(Self(path))
-        } else {
-            Err(NotACratePath(path))
-        }
-    }
-
-    /// The text, with forward slashes.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// The place on disk for a crate in `root`.
-    #[must_use]
-    pub fn below(&self, root: &Path) -> PathBuf {
-        self.0
-            .split('/')
-            .fold(root.to_path_buf(), |path, part| path.join(part))
-    }
-}
-
-impl fmt::Display for CratePath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl TryFrom<String> for CratePath {
-    type Error = NotACratePath;
-
-    fn try_from(path: String) -> Result<Self, NotACratePath> {
-        Self::new(path)
-    }
-}
-
-impl From<CratePath> for String {
-    fn from(path: CratePath) -> Self {
-        path.0
-    }
-}
-
 // === impl Plan ===
 
 impl From<Vec<PlannedFile>> for Plan {
@@ -319,61 +220,5 @@ impl From<Vec<PlannedFile>> for Plan {
             files,
             notes: BTreeSet::new(),
         }
-    }
-}
-
-// === impl PlannedFile ===
-
-impl PlannedFile {
-    /// A file that kopf-gen owns.
-    #[must_use]
-    pub fn generated(path: CratePath, text: String) -> Self {
-        Self {
-            path,
-            content: FileContent::Generated(text),
-        }
-    }
-
-    /// A file that is the user's once it exists.
-    #[must_use]
-    pub fn scaffold(path: CratePath, text: String) -> Self {
-        Self {
-            path,
-            content: FileContent::Scaffold(text),
-        }
-    }
-
-    /// An addition to a file of the user.
-    #[must_use]
-    pub fn splice(path: CratePath, before: String, after: String) -> Self {
-        Self {
-            path,
-            content: FileContent::Splice { before, after },
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_that_leave_the_crate_are_refused() {
-        for bad in [
-            "",
-            "/etc/passwd",
-            "../x",
-            "a/../b",
-            "a//b",
-            "./a",
-            "a\\b",
-            "C:/x",
-        ] {
-            assert!(CratePath::new(bad).is_err(), "{bad}");
-        }
-        assert_eq!(
-            CratePath::new("src/main.rs").map(|path| path.to_string()),
-            Ok("src/main.rs".into())
-        );
     }
 }

@@ -4,12 +4,15 @@ use std::collections::BTreeSet;
 
 use serde_json::Value as Json;
 
+use super::alternatives;
 use super::generated_types::{
-    FieldDocs, FieldPresence, IntType, PathStep, SchemaLocation, Shape, ShapeBody, ShapeDocs,
-    Shapes, StructField, StructShape, Ty,
+    FieldDocs, FieldPresence, PathStep, SchemaLocation, Shape, ShapeBody, ShapeDocs, Shapes,
+    StructField, StructShape, Ty,
 };
 use super::k8s_types;
 use super::options::{Builtins, Options};
+use super::scalar::{integer, is_int_or_string, nullable};
+use super::type_complexity::is_too_complex;
 use super::validation_docs::{self, QUANTITY};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId};
 use crate::load::schema::{Additional, Kind, Property, Schema};
@@ -53,7 +56,7 @@ impl SchemaMapper<'_> {
     }
 
     /// The type of a schema, without regard to whether it may be null.
-    pub(super) fn ty(&mut self, schema: &Schema) -> Ty {
+    fn ty(&mut self, schema: &Schema) -> Ty {
         let path = self.path();
         if let Some(replacement) = self.options.replacement(&path) {
             self.used.insert(path);
@@ -193,7 +196,9 @@ impl SchemaMapper<'_> {
             return Ty::Existing(known);
         }
         self.check_required(schema);
-        if let Some(union) = self.union(schema) {
+        if alternatives::is_union(schema)
+            && let Some(union) = self.union(schema)
+        {
             return union;
         }
         let properties: Vec<&Property> = schema.properties.iter().collect();
@@ -212,7 +217,7 @@ impl SchemaMapper<'_> {
         self.intern(ShapeBody::Struct(body), docs)
     }
 
-    pub(super) fn fields(
+    fn fields(
         &mut self,
         schema: &Schema,
         properties: &[&Property],
@@ -230,7 +235,7 @@ impl SchemaMapper<'_> {
         });
         let schema = &property.schema;
         let ty = self.ty(schema);
-        let ty = self.short(ty, nullable(schema));
+        let ty = self.named_if_complex(ty, nullable(schema));
         self.steps.pop();
         let presence = match &schema.default {
             Some(default) => FieldPresence::Default(default.to_string()),
@@ -250,6 +255,44 @@ impl SchemaMapper<'_> {
         (field, docs)
     }
 
+    /// An enum with one variant per member; `None` if a member can be any JSON.
+    fn union(&mut self, schema: &Schema) -> Option<Ty> {
+        let properties: Vec<&Property> = schema.properties.iter().collect();
+        let (fields, docs) = self.fields(schema, &properties);
+        if fields.iter().any(|field| field.ty == Ty::Json) {
+            return None;
+        }
+        let variants = fields
+            .into_iter()
+            .map(|field| (field.json, field.ty))
+            .collect();
+        let docs = ShapeDocs {
+            text: schema.description.clone().unwrap_or_default(),
+            fields: docs,
+        };
+        Some(self.intern(ShapeBody::Union(variants), docs))
+    }
+
+    /// An enum of the types that `oneOf` or `anyOf` name, if JSON tells them apart.
+    fn alternatives(&mut self, schema: &Schema) -> Option<Ty> {
+        let branches = alternatives::distinct_branches(schema)?;
+        let types = branches.iter().map(|branch| self.ty(branch)).collect();
+        let docs = ShapeDocs {
+            text: schema.description.clone().unwrap_or_default(),
+            fields: Vec::new(),
+        };
+        Some(self.intern(ShapeBody::Untagged(types), docs))
+    }
+
+    /// The type of a field, as an alias if it is too complex to be written out.
+    fn named_if_complex(&mut self, ty: Ty, nullable: bool) -> Ty {
+        if is_too_complex(&ty, nullable) {
+            self.intern(ShapeBody::Alias(ty), ShapeDocs::default())
+        } else {
+            ty
+        }
+    }
+
     /// The type of members that are not declared, if the API server keeps them.
     fn rest(&mut self, schema: &Schema) -> Option<Ty> {
         match &schema.additional {
@@ -259,7 +302,7 @@ impl SchemaMapper<'_> {
         }
     }
 
-    pub(super) fn intern(&mut self, body: ShapeBody, docs: ShapeDocs) -> Ty {
+    fn intern(&mut self, body: ShapeBody, docs: ShapeDocs) -> Ty {
         let path = self.path();
         let name = self.options.name(&path).cloned();
         let derives = self.options.derives(&path).to_vec();
@@ -334,50 +377,6 @@ pub(super) fn path_text(steps: &[PathStep]) -> String {
         })
         .collect();
     names.join(".")
-}
-
-pub(super) fn nullable(schema: &Schema) -> bool {
-    schema.nullable
-        || schema.values.as_ref().is_some_and(|values| {
-            values.iter().any(Json::is_null) && schema.kind.is_none_or(|kind| kind == Kind::String)
-        })
-}
-
-pub(super) fn is_int_or_string(schema: &Schema) -> bool {
-    if schema.int_or_string {
-        return true;
-    }
-    let kinds = |branches: &[Schema]| {
-        let kinds: Vec<_> = branches.iter().map(|branch| branch.kind).collect();
-        kinds == [Some(Kind::Integer), Some(Kind::String)]
-            || kinds == [Some(Kind::String), Some(Kind::Integer)]
-    };
-    schema.kind.is_none()
-        && (kinds(&schema.any_of)
-            || kinds(&schema.one_of)
-            || schema.format.as_deref() == Some("int-or-string"))
-}
-
-pub(super) fn integer(schema: &Schema) -> IntType {
-    let int = match schema.format.as_deref() {
-        Some("int8") => IntType::I8,
-        Some("int16") => IntType::I16,
-        Some("int32") => IntType::I32,
-        Some("uint8") => IntType::U8,
-        Some("uint16") => IntType::U16,
-        Some("uint32") => IntType::U32,
-        Some("uint64" | "uint") => IntType::U64,
-        _ => IntType::I64,
-    };
-    // A limit or a default beyond the format shows that the format is not meant.
-    let (least, most) = int.range();
-    let beyond = ["minimum", "maximum"]
-        .iter()
-        .filter_map(|keyword| schema.limit(keyword))
-        .chain(&schema.default)
-        .filter_map(|value| value.as_i64())
-        .any(|value| i128::from(value) < least || i128::from(value) > most);
-    if beyond { IntType::I64 } else { int }
 }
 
 fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {

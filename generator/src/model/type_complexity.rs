@@ -1,25 +1,18 @@
-//! Types that are too long to be read where they are used get a name.
+//! The complexity of a type as clippy counts it, to name types that are too long to write out.
 
-use super::generated_types::{ShapeBody, ShapeDocs, Ty};
-use super::schema_to_type::SchemaMapper;
+use super::generated_types::Ty;
 
-/// What clippy takes for too complex.
-const MOST_COMPLEX: usize = 250;
+/// The complexity from which on clippy warns.
+const MAX_COMPLEXITY: usize = 250;
 
-impl SchemaMapper<'_> {
-    /// The type of a field, under a name of its own if it is too long to be written out.
-    pub(super) fn short(&mut self, ty: Ty, nullable: bool) -> Ty {
-        let options = 1 + usize::from(nullable);
-        let around: usize = (1..=options).map(weight).sum();
-        if around + complexity(&ty, 1 + options) > MOST_COMPLEX {
-            self.intern(ShapeBody::Alias(ty), ShapeDocs::default())
-        } else {
-            ty
-        }
-    }
+/// Whether a field of this type needs a type alias.
+pub(super) fn is_too_complex(ty: &Ty, nullable: bool) -> bool {
+    let options = 1 + usize::from(nullable);
+    let around: usize = (1..=options).map(weight).sum();
+    around + complexity(ty, 1 + options) > MAX_COMPLEXITY
 }
 
-/// The complexity of a type that stands so deep in others, as clippy counts it.
+/// The complexity of a type that is nested this deep in others.
 fn complexity(ty: &Ty, depth: usize) -> usize {
     weight(depth)
         + match ty {

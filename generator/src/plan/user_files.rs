@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{CratePath, PlannedFile, inside};
+use super::file::{CratePath, PlannedFile, inside, text};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources, Span};
 use crate::model::operator::{HandledKind, Operator};
 use crate::splice::{TraitImpl, UserSource, with_items};
-use crate::view::hooks::{self, HooksScaffoldView};
-use crate::view::layout::article;
+use crate::view::hooks;
 use crate::view::memo;
 use crate::view::method::{TraitMethod, methods};
-use crate::view::scaffold::{HandlersView, KindHandlersView};
+use crate::view::phrases::article;
+use crate::view::scaffold::{HandlersView, HooksScaffoldView, KindHandlersView};
 use crate::view::stub::{NameStyle, stub};
 
 /// The user's Rust files, as they are on disk.
@@ -163,7 +163,7 @@ impl HandlerTrait {
             remembers: kind.memo.is_some().then(|| kind.clone()),
             subject: format!("{} {}", article(&kind.type_name), kind.type_name),
             owner: kind.kind.clone(),
-            scaffold: super::text(&KindHandlersView::new(kind)),
+            scaffold: text(&KindHandlersView::new(kind)),
         }
     }
 
@@ -175,7 +175,7 @@ impl HandlerTrait {
             remembers: None,
             subject: "the operator as a whole".to_owned(),
             owner: "the operator".to_owned(),
-            scaffold: super::text(&HooksScaffoldView::new(&operator.hooks)),
+            scaffold: text(&HooksScaffoldView::new(&operator.hooks)),
         }
     }
 
@@ -372,7 +372,7 @@ impl Additions<'_> {
         let Some((mut text, parent)) = found else {
             self.new.push(PlannedFile::scaffold(
                 handlers_file(),
-                super::text(&HandlersView::new(operator)),
+                text(&HandlersView::new(operator)),
             ));
             return;
         };

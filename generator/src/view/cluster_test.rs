@@ -2,7 +2,8 @@
 
 use askama::Template;
 
-use super::layout::{article, call};
+use super::layout::call;
+use super::phrases::article;
 use crate::load::crd::Scope;
 use crate::load::manifest::Trigger;
 use crate::model::handler::{Handler, HandlerCause};

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::enumeration::variant_names;
-use super::structure::idents;
-use super::version::VersionWriter;
+use super::member_names::{idents, variant_names};
+use super::version_writer::VersionWriter;
 use crate::model::default_values::DefaultValue;
 use crate::model::generated_types::{ShapeBody, ShapeId};
 

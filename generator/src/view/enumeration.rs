@@ -3,10 +3,10 @@
 use askama::Template;
 
 use super::doc_comments;
+use super::serde_attributes::{container, serde_lines};
 use super::serde_rename;
-use super::structure::{container, serde_lines};
-use super::version::{VersionWriter, print};
-use crate::model::generated_types::{ShapeBody, ShapeDocs, Ty};
+use super::version_writer::{VersionWriter, print};
+use crate::model::generated_types::{ShapeDocs, Ty};
 use crate::model::identifier::{TypeName, variants};
 
 #[derive(Template)]
@@ -246,20 +246,6 @@ impl VersionWriter<'_> {
             name,
             variants,
         })
-    }
-}
-
-/// The names of the variants of an enum of strings or integers.
-pub(super) fn variant_names(body: &ShapeBody) -> Vec<TypeName> {
-    match body {
-        ShapeBody::StringEnum(values) => {
-            variants(&values.iter().map(String::as_str).collect::<Vec<_>>())
-        }
-        ShapeBody::IntEnum(values) => {
-            let texts: Vec<String> = values.iter().map(ToString::to_string).collect();
-            variants(&texts.iter().map(String::as_str).collect::<Vec<_>>())
-        }
-        _ => Vec::new(),
     }
 }
 

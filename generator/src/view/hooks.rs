@@ -6,8 +6,7 @@ use askama::Template;
 
 use super::layout::wrap;
 use super::method::{ContextType, DOC_WIDTH, MethodSignature, TraitMethod};
-use super::registration::{param, policy};
-use super::scaffold::indented_stubs;
+use super::registration::{Registration, param, policy};
 use crate::model::hook::{Hook, Moment};
 
 /// The trait that the user's operator implements.
@@ -24,21 +23,6 @@ pub struct HooksView {
     runtime_names: Vec<&'static str>,
     methods: Vec<TraitMethod>,
     wires: Vec<Registration>,
-}
-
-/// `src/handlers/hooks.rs`.
-#[derive(Debug, Template)]
-#[template(path = "scaffold/hooks.rs")]
-pub struct HooksScaffoldView {
-    stubs: Vec<String>,
-}
-
-/// How one handler is registered.
-#[derive(Debug)]
-struct Registration {
-    register: &'static str,
-    declaration: String,
-    method: String,
 }
 
 /// Every method of the operator as a whole.
@@ -112,17 +96,5 @@ impl HooksView {
             methods,
             wires,
         })
-    }
-}
-
-// === impl HooksScaffoldView ===
-
-impl HooksScaffoldView {
-    /// The user's file, with a stub for each method.
-    #[must_use]
-    pub fn new(hooks: &[Hook]) -> Self {
-        Self {
-            stubs: indented_stubs(&methods(hooks)),
-        }
     }
 }

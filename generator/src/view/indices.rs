@@ -2,7 +2,8 @@
 
 use askama::Template;
 
-use super::layout::{object, wrap};
+use super::layout::wrap;
+use super::phrases::object;
 use crate::model::index::Index;
 use crate::model::operator::Operator;
 

@@ -199,37 +199,3 @@ fn types_module(resource: &CustomResource) -> String {
         resource.main_version().module
     )
 }
-
-// === printing ===
-
-impl std::fmt::Display for ContextType {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Change(object)
-            | Self::Seen(object)
-            | Self::Validation(object)
-            | Self::Mutation(object)
-            | Self::Daemon(object)
-            | Self::Tick(object)
-            | Self::Indexing(object, _) => {
-                write!(f, "{}<{object}>", self.runtime_type())
-            }
-            Self::Field(object, field) => {
-                write!(f, "{}<{object}, {}>", self.runtime_type(), field.text)
-            }
-            Self::Startup | Self::Cleanup | Self::Login | Self::Probe => {
-                f.write_str(self.runtime_type())
-            }
-        }
-    }
-}
-
-impl std::fmt::Display for PredicateArgument {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Object(object) => write!(f, "&{object}"),
-            Self::Text => f.write_str("Option<&str>"),
-            Self::Field(field) => write!(f, "Option<&{}>", field.text),
-        }
-    }
-}

@@ -1,6 +1,7 @@
 //! The type of a memo as it first appears in the user's file.
 
-use super::layout::{object, wrap};
+use super::layout::wrap;
+use super::phrases::object;
 use super::stub::NameStyle;
 use crate::model::operator::HandledKind;
 

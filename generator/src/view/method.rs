@@ -1,5 +1,6 @@
 //! The methods of a kind's trait: names, arguments, and a sentence that says when each is called.
 
+use std::fmt;
 use std::time::Duration;
 
 use crate::load::manifest::{Operation, Trigger};
@@ -9,7 +10,8 @@ use crate::model::handler::{
 };
 use crate::model::operator::HandledKind;
 use crate::model::webhook::{Webhook, WebhookEndpoint, WebhookRole};
-use crate::view::layout::{self, article, wrap};
+use crate::view::layout::wrap;
+use crate::view::phrases::{self, article};
 
 /// The text of a doc comment inside of a trait or an `impl`, which itself takes eight columns.
 pub(super) const DOC_WIDTH: usize = 92;
@@ -174,7 +176,7 @@ fn delay_method(kind: &HandledKind, handler: &Handler) -> Option<TraitMethod> {
     let text = format!(
         "How long `{}` waits before it begins with {}.",
         handler.method,
-        layout::object(kind)
+        phrases::object(kind)
     );
     Some(TraitMethod {
         name: name.to_owned(),
@@ -299,7 +301,7 @@ fn field_words(prefix: &str, field: Option<&TypedField>) -> String {
 }
 
 fn sentence(kind: &HandledKind, handler: &Handler) -> String {
-    let object = layout::object(kind);
+    let object = phrases::object(kind);
     match &handler.cause {
         HandlerCause::Change(kinds) => format!("Called when {object} {}.", occasions(kinds)),
         HandlerCause::Field { field, within } if within.triggers.is_empty() => {
@@ -448,6 +450,40 @@ impl ContextType {
         match self.index() {
             Some(index) => format!("{}<{index}>", self.result()),
             None => self.result().to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for ContextType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Change(object)
+            | Self::Seen(object)
+            | Self::Validation(object)
+            | Self::Mutation(object)
+            | Self::Daemon(object)
+            | Self::Tick(object)
+            | Self::Indexing(object, _) => {
+                write!(f, "{}<{object}>", self.runtime_type())
+            }
+            Self::Field(object, field) => {
+                write!(f, "{}<{object}, {}>", self.runtime_type(), field.text)
+            }
+            Self::Startup | Self::Cleanup | Self::Login | Self::Probe => {
+                f.write_str(self.runtime_type())
+            }
+        }
+    }
+}
+
+// === impl PredicateArgument ===
+
+impl fmt::Display for PredicateArgument {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Object(object) => write!(f, "&{object}"),
+            Self::Text => f.write_str("Option<&str>"),
+            Self::Field(field) => write!(f, "Option<&{}>", field.text),
         }
     }
 }

@@ -5,9 +5,11 @@ use std::collections::BTreeSet;
 use askama::Template;
 
 use super::doc_comments;
-use super::layout::article;
-use super::structure::{FieldOwner, FieldView, container, idents, rule, serde_lines};
-use super::version::{VersionWriter, print};
+use super::member_names::idents;
+use super::phrases::article;
+use super::serde_attributes::{container, rule, serde_lines};
+use super::structure::{FieldOwner, FieldView};
+use super::version_writer::{VersionWriter, print};
 use crate::load::crd::Scope;
 use crate::model::default_values::DefaultImpl;
 use crate::model::identifier::{RustIdent, TypeName};

@@ -6,11 +6,12 @@ use askama::Template;
 
 use super::hooks;
 use super::imports::{self, ImportList};
-use super::layout::object;
 use super::memo;
 use super::method::{ContextType, JSON, MethodSignature, PredicateArgument, TraitMethod, methods};
+use super::phrases::object;
 use super::stub::{NameStyle, stub};
 use crate::load::manifest::API_VERSION;
+use crate::model::hook::Hook;
 use crate::model::operator::{HandledKind, KindOrigin, Operator};
 
 /// `src/main.rs`.
@@ -45,6 +46,13 @@ pub struct KindHandlersView {
     imports: Vec<String>,
     /// The type of the memo, with what it needs.
     memo: Vec<String>,
+    stubs: Vec<String>,
+}
+
+/// `src/handlers/hooks.rs`.
+#[derive(Debug, Template)]
+#[template(path = "scaffold/hooks.rs")]
+pub struct HooksScaffoldView {
     stubs: Vec<String>,
 }
 
@@ -154,7 +162,7 @@ impl KindHandlersView {
 }
 
 /// A stub for each method, as they stand in a new file.
-pub(super) fn indented_stubs(methods: &[TraitMethod]) -> Vec<String> {
+fn indented_stubs(methods: &[TraitMethod]) -> Vec<String> {
     let stubs = methods
         .iter()
         .map(|method| stub(method, NameStyle::Imported));
@@ -243,6 +251,18 @@ fn imports(kind: &HandledKind, methods: &[TraitMethod]) -> Vec<String> {
     ));
     lines.push(String::new());
     lines
+}
+
+// === impl HooksScaffoldView ===
+
+impl HooksScaffoldView {
+    /// The user's file, with a stub for each method.
+    #[must_use]
+    pub fn new(hooks: &[Hook]) -> Self {
+        Self {
+            stubs: indented_stubs(&hooks::methods(hooks)),
+        }
+    }
 }
 
 // === impl ManifestView ===

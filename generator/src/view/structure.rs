@@ -6,8 +6,10 @@ use askama::Template;
 
 use super::default_value::struct_literal;
 use super::doc_comments;
-use super::serde_rename::{self, RenameRule};
-use super::version::{VersionWriter, print};
+use super::member_names::idents;
+use super::serde_attributes::{container, rule, serde_lines};
+use super::serde_rename::RenameRule;
+use super::version_writer::{VersionWriter, print};
 use crate::model::default_values::{DefaultImpl, DefaultValue};
 use crate::model::generated_types::{
     FieldDocs, FieldPresence, ShapeDocs, ShapeId, StructField, StructShape, Ty,
@@ -65,9 +67,6 @@ pub(super) enum FieldOwner {
 
 /// The widest line.
 const LINE_WIDTH: usize = 100;
-
-/// The widest list of arguments that rustfmt leaves on one line of an attribute.
-const ATTRIBUTE_WIDTH: usize = 70;
 
 impl VersionWriter<'_> {
     pub(super) fn structure(
@@ -320,39 +319,6 @@ fn may_be_empty(body: &StructShape) -> bool {
     fields.all(|field| field.presence != FieldPresence::Required)
 }
 
-/// The names of the fields; one that needs no rename has the first right to its name.
-pub(super) fn idents(fields: &[StructField], taken: &mut BTreeSet<RustIdent>) -> Vec<RustIdent> {
-    let mut list: Vec<Option<RustIdent>> = vec![None; fields.len()];
-    for (slot, field) in list.iter_mut().zip(fields) {
-        let ident = RustIdent::new(&field.json);
-        let natural =
-            RenameRule::Camel.field(ident.bare()) == field.json || ident.bare() == field.json;
-        if natural && taken.insert(ident.clone()) {
-            *slot = Some(ident);
-        }
-    }
-    list.into_iter()
-        .zip(fields)
-        .map(|(slot, field)| slot.unwrap_or_else(|| RustIdent::unique(&field.json, taken)))
-        .collect()
-}
-
-pub(super) fn rule(body: &StructShape, idents: &[RustIdent]) -> RenameRule {
-    serde_rename::for_fields(
-        &idents
-            .iter()
-            .map(RustIdent::bare)
-            .zip(body.fields.iter().map(|f| f.json.as_str())),
-    )
-}
-
-pub(super) fn container(rule: RenameRule) -> Vec<String> {
-    rule.name()
-        .map(|name| format!("rename_all = {name:?}"))
-        .into_iter()
-        .collect()
-}
-
 /// The type of a field, on a line of its own if the first one would be too long.
 fn broken(ident: &RustIdent, ty: &str) -> String {
     let line = format!("    pub {ident}: {ty},");
@@ -361,22 +327,4 @@ fn broken(ident: &RustIdent, ty: &str) -> String {
     } else {
         format!(" {ty}")
     }
-}
-
-/// A serde attribute as rustfmt lays it out; none without arguments.
-pub(super) fn serde_lines(arguments: &[String]) -> Vec<String> {
-    if arguments.is_empty() {
-        return Vec::new();
-    }
-    let line = arguments.join(", ");
-    if line.len() <= ATTRIBUTE_WIDTH {
-        return vec![format!("#[serde({line})]")];
-    }
-    let mut lines = vec!["#[serde(".to_owned()];
-    for (index, argument) in arguments.iter().enumerate() {
-        let comma = if index + 1 < arguments.len() { "," } else { "" };
-        lines.push(format!("    {argument}{comma}"));
-    }
-    lines.push(")]".to_owned());
-    lines
 }

@@ -7,9 +7,10 @@ use askama::Template;
 use super::doc_comments;
 use super::enumeration::{IntOrStringView, QuantityView};
 use super::imports::{ImportList, declaration, sort_key};
+use super::version_writer::{VersionWriter, print};
 use crate::model::DefiningModule;
 use crate::model::default_values::Defaults;
-use crate::model::generated_types::{ShapeBody, ShapeId, Ty};
+use crate::model::generated_types::{ShapeBody, ShapeId};
 use crate::model::identifier::TypeName;
 use crate::model::options::Options;
 use crate::model::resource::{CustomResource, TypedVersion};
@@ -44,20 +45,6 @@ const MIXED_DERIVES: &[&str] = &[
     "Deserialize",
     "Serialize",
 ];
-
-/// Writes one version.
-pub(super) struct VersionWriter<'a> {
-    pub(super) resource: &'a CustomResource,
-    pub(super) version: &'a TypedVersion,
-    pub(super) options: &'a Options,
-    pub(super) defaults: Defaults<'a>,
-    pub(super) imports: ImportList,
-    pub(super) functions: BTreeMap<(String, String), String>,
-    pub(super) function_names: BTreeSet<String>,
-    pub(super) nullable: bool,
-    pub(super) undeclared: bool,
-    pub(super) constants: bool,
-}
 
 /// The text of the module of a version.
 pub(super) fn render(
@@ -114,10 +101,6 @@ fn summary(resource: &CustomResource, version: &TypedVersion) -> String {
     )
 }
 
-pub(super) fn print(view: &impl Template) -> String {
-    view.render().expect("writing to a string cannot fail")
-}
-
 // === impl Writer ===
 
 impl VersionWriter<'_> {
@@ -143,28 +126,6 @@ impl VersionWriter<'_> {
             ShapeBody::Alias(ty) => vec![format!("pub type {name} = {};", self.ty(ty))],
             ShapeBody::Union(variants) => vec![self.union(variants, name, docs, &shape.derives)],
             ShapeBody::Untagged(types) => vec![self.untagged(types, name, docs, &shape.derives)],
-        }
-    }
-
-    /// A type as it is written in this module.
-    pub(super) fn ty(&mut self, ty: &Ty) -> String {
-        match ty {
-            Ty::Bool => "bool".to_owned(),
-            Ty::Int(int) => int.name().to_owned(),
-            Ty::Float => "f64".to_owned(),
-            Ty::String => "String".to_owned(),
-            Ty::Json => self.imports.add("serde_json::Value"),
-            Ty::Existing(known) if known.path.starts_with("k8s_openapi::") => {
-                self.imports.add(&known.path)
-            }
-            Ty::Existing(known) => known.path.clone(),
-            Ty::Vec(inner) => format!("Vec<{}>", self.ty(inner)),
-            Ty::Map(inner) => {
-                let map = self.imports.add("std::collections::BTreeMap");
-                format!("{map}<String, {}>", self.ty(inner))
-            }
-            Ty::Nullable(inner) => format!("Option<{}>", self.ty(inner)),
-            Ty::Shape(id) => self.version.type_names.of(*id).to_string(),
         }
     }
 
@@ -195,27 +156,6 @@ impl VersionWriter<'_> {
                 format!("super::super::{resource}::{version}")
             }
         }
-    }
-
-    pub(super) fn derives(
-        &self,
-        first: &[&str],
-        default: &[&str],
-        last: &[&str],
-        more: &[String],
-    ) -> String {
-        let standard: Vec<&str> = first.iter().chain(default).chain(last).copied().collect();
-        format!("#[derive({})]", self.derive_list(&standard, more))
-    }
-
-    pub(super) fn derive_list(&self, standard: &[&str], more: &[String]) -> String {
-        let mut list: Vec<&str> = standard.to_vec();
-        for derive in self.options.derives_everywhere.iter().chain(more) {
-            if !list.contains(&derive.as_str()) {
-                list.push(derive);
-            }
-        }
-        list.join(", ")
     }
 }
 

@@ -6,12 +6,12 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use super::holds_int_or_string;
+use super::simple::{self, holds_int_or_string};
 use crate::load::schema::{Additional, Kind, Schema};
 use crate::model::generated_types::{ExistingType, IntType, PathStep, Ty};
 use crate::model::identifier::{singular, words};
 use crate::model::options::Builtins;
-use crate::model::schema_to_type::{integer, is_int_or_string};
+use crate::model::scalar::{integer, is_int_or_string};
 
 /// A struct.
 struct StructEntry {
@@ -177,12 +177,12 @@ impl StructTable {
             TableType::I32 => Ty::Int(IntType::I32),
             TableType::I64 => Ty::Int(IntType::I64),
             TableType::F64 => Ty::Float,
-            TableType::Bytes => super::BYTE_STRING.ty(),
+            TableType::Bytes => simple::BYTE_STRING.ty(),
             TableType::Json => Ty::Json,
-            TableType::Raw => super::RAW_EXTENSION.ty(),
-            TableType::Time => super::TIME.ty(),
-            TableType::Quantity => super::QUANTITY.ty(),
-            TableType::IntOrString => super::INT_OR_STRING.ty(),
+            TableType::Raw => simple::RAW_EXTENSION.ty(),
+            TableType::Time => simple::TIME.ty(),
+            TableType::Quantity => simple::QUANTITY.ty(),
+            TableType::IntOrString => simple::INT_OR_STRING.ty(),
             TableType::Vec(inner) => Ty::Vec(Box::new(self.ty(inner))),
             TableType::Map(inner) => Ty::Map(Box::new(self.ty(inner))),
             TableType::Struct(path) => Ty::Existing(ExistingType {

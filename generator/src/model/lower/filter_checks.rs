@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use super::handler::{LimitsCheck, Lowering};
+use super::lowering::{LimitsCheck, Lowering};
 use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::load::manifest::{HandlerSection, OneOrMany, Spanned, Trigger, ValueFilter};
 use crate::model::handler::TypedField;

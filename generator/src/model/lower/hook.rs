@@ -1,6 +1,6 @@
 //! The handlers of the operator as a whole: each by itself, then whether their names clash.
 
-use super::handler::{LimitsCheck, Lowering};
+use super::lowering::{LimitsCheck, Lowering};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::load::manifest::{HookSection, Manifest, Moment, Spanned};
 use crate::model::handler::RetryOptions;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::handler::{Lowering, method_name, snake};
+use super::lowering::{Lowering, method_name, snake};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId};
 use crate::load::manifest::{HandlerSection, IndexSection, Manifest, OneOrMany, Spanned, Trigger};
 use crate::model::handler::{Handler, HandlerCause, IndexOptions};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::field::FieldSource;
-use super::handler::{LimitsCheck, Lowering};
+use super::lowering::{LimitsCheck, Lowering};
 use super::{implied, index};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Span};
 use crate::load::manifest::{HandlerSection, ResourceSection, WebhookSection};

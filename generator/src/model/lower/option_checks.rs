@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::handler::{HandlerFamily, Lowering};
+use super::lowering::{HandlerFamily, Lowering};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::load::manifest::{HandlerSection, ManifestDuration, OneOrMany, Spanned, Trigger};
 use crate::model::handler::TypedField;

@@ -2,7 +2,6 @@
 
 use kopf_core::selection::{Name, Selector};
 
-use super::KindFinder;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Span};
 use crate::load::crd::Scope;
 use crate::load::manifest::{
@@ -19,12 +18,28 @@ const OBJECT: &str = "DynamicObject";
 /// A sort of name.
 type NameConstructor = fn(String) -> Name;
 
-impl KindFinder<'_> {
-    pub(super) fn selected(
-        &mut self,
-        section: &ResourceSection,
-        select: &SelectSection,
-    ) -> Option<HandledKind> {
+/// Lowers one `select`, and reports what is wrong with it.
+struct SelectionLowering<'a> {
+    manifest: &'a Manifest,
+    diagnostics: &'a mut Diagnostics,
+}
+
+/// The selection that an entry of `resources` describes.
+pub(super) fn lower(
+    manifest: &Manifest,
+    section: &ResourceSection,
+    select: &SelectSection,
+    diagnostics: &mut Diagnostics,
+) -> Option<HandledKind> {
+    let lowering = SelectionLowering {
+        manifest,
+        diagnostics,
+    };
+    lowering.lower(section, select)
+}
+
+impl SelectionLowering<'_> {
+    fn lower(mut self, section: &ResourceSection, select: &SelectSection) -> Option<HandledKind> {
         for (key, misplaced) in [("kind", &section.kind), ("version", &section.version)] {
             if let Some(misplaced) = misplaced {
                 let message = format!("`{key}` of a selection belongs into `select`");
@@ -155,9 +170,17 @@ impl KindFinder<'_> {
         );
         None
     }
+
+    fn error(&mut self, code: Code, span: Span, message: impl Into<String>, label: &str) {
+        self.diagnostics.push(Diagnostic::error(code, message).at(
+            self.manifest.source,
+            span,
+            label,
+        ));
+    }
 }
 
-/// What a selection is called if nobody says so.
+/// The name of a selection without `as`.
 fn suggested_name(selector: &Selector) -> String {
     let group = selector.group();
     let mut words = match (selector.name(), group) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::handler::{LimitsCheck, Lowering};
+use super::lowering::{LimitsCheck, Lowering};
 use crate::diagnostic::{Code, Diagnostic, Severity, Span};
 use crate::load::manifest::{HandlerSection, OneOrMany, Spanned, Trigger, WebhookSection};
 use crate::model::operator::{HandledKind, KindOrigin};

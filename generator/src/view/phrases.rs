@@ -1,0 +1,22 @@
+//! Phrases that several generated doc comments share.
+
+use crate::model::operator::HandledKind;
+
+/// `a KopfExample`, `an Ingress`.
+#[must_use]
+pub fn article(noun: &str) -> &'static str {
+    if noun.starts_with(['A', 'E', 'I', 'O', 'a', 'e', 'i', 'o']) {
+        "an"
+    } else {
+        "a"
+    }
+}
+
+/// One of the objects of a kind, or of a selection, in words.
+#[must_use]
+pub fn object(kind: &HandledKind) -> String {
+    match kind.selector() {
+        Some(_) => format!("an object of `{}`", kind.kind),
+        None => format!("{} {}", article(&kind.type_name), kind.type_name),
+    }
+}
