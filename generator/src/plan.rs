@@ -138,13 +138,13 @@ pub fn types(
 
 /// Plans the files that only a new crate gets, beside what every crate has or in place of it.
 #[must_use]
-pub fn beginnings(
+pub fn new_crate(
     operator: &Operator,
-    surroundings: CrateEnvironment,
-    beginning: InitialHandlers,
+    environment: CrateEnvironment,
+    initial_handlers: InitialHandlers,
 ) -> Vec<PlannedFile> {
     let name = operator.name.as_str();
-    let has_children = beginning == InitialHandlers::Children && !operator.kinds.is_empty();
+    let has_children = initial_handlers == InitialHandlers::Children && !operator.kinds.is_empty();
     let children = has_children.then(|| children(operator));
     // With kinds, it comes with the files of their handlers.
     let handlers = (operator.kinds.is_empty() && operator.hooks.is_empty())
@@ -154,9 +154,9 @@ pub fn beginnings(
     let cargo = CargoView {
         name,
         has_cluster_test: cluster_test.is_some(),
-        has_profile: !surroundings.has_workspace,
+        has_profile: !environment.has_workspace,
         rust_version: env!("CARGO_PKG_RUST_VERSION"),
-        runtime: surroundings.runtime,
+        runtime: environment.runtime,
     };
     [
         scaffold("Cargo.toml", &cargo),
@@ -170,7 +170,7 @@ pub fn beginnings(
             &KustomizationView {
                 name,
                 has_crds: !operator.crd_files.is_empty(),
-                has_peering: operator.peering.is_brought(),
+                has_peering: operator.peering.is_deployed(),
                 has_webhooks: operator.has_webhooks(),
                 has_children,
             },

@@ -79,7 +79,7 @@ fn crate_of(manifest: &Value) -> Option<Vec<PlannedFile>> {
         runtime,
         has_workspace: true,
     };
-    plan.extend(plan::beginnings(
+    plan.extend(plan::new_crate(
         &operator,
         surroundings,
         InitialHandlers::Stubs,

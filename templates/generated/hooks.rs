@@ -23,8 +23,8 @@ pub trait Hooks: Send + Sync + 'static {
 /// Which method is called for what.
 pub(super) fn handlers<S: Hooks>(state: &Arc<S>) -> OperatorHandlers {
     kopf_runtime::Hooks::new(state)
-    {% for wire in wires -%}
-        .{{ wire.register }}({{ wire.declaration }}, |state, cx| Box::pin(state.{{ wire.method }}(cx)))
+    {% for registration in registrations -%}
+        .{{ registration.register }}({{ registration.declaration }}, |state, cx| Box::pin(state.{{ registration.method }}(cx)))
     {% endfor -%}
         .build()
 }

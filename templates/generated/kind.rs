@@ -55,8 +55,8 @@ pub(super) fn resource<S: {{ handlers_trait }}>(state: &Arc<S>) -> ResourceHandl
     {% if tracks_all -%}
         .track_always()
     {% endif -%}
-    {% for wire in wires -%}
-        .{{ wire.register }}({{ wire.declaration }}, |state, cx| Box::pin(state.{{ wire.method }}(cx)))
+    {% for registration in registrations -%}
+        .{{ registration.register }}({{ registration.declaration }}, |state, cx| Box::pin(state.{{ registration.method }}(cx)))
     {% endfor -%}
         .build()
 }

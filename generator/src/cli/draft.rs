@@ -259,7 +259,7 @@ impl Draft {
                 runtime,
                 has_workspace: is_in_workspace(&self.root),
             };
-            let beginnings = plan::beginnings(&operator, surroundings, self.beginning);
+            let beginnings = plan::new_crate(&operator, surroundings, self.beginning);
             files.retain(|file| beginnings.iter().all(|other| other.path != file.path));
             files.extend(beginnings);
         }

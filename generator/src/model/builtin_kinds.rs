@@ -437,7 +437,7 @@ pub const ALL: &[BuiltinKind] = &[
 /// Finds `v1/Pod` or `batch/v1/Job`.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static BuiltinKind> {
-    ALL.iter().find(|standard| standard.name() == name)
+    ALL.iter().find(|builtin| builtin.name() == name)
 }
 
 // === impl StandardKind ===

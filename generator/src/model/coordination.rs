@@ -201,7 +201,7 @@ impl Peering {
     /// Whether the operator brings the peering along: one that it asks for, and not one that it
     /// only looks for.
     #[must_use]
-    pub fn is_brought(&self) -> bool {
+    pub fn is_deployed(&self) -> bool {
         self.membership().is_some_and(|it| it.name.is_some()) || matches!(self, Self::Mandatory(_))
     }
 }

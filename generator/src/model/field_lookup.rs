@@ -29,7 +29,7 @@ pub struct UnknownField {
 }
 
 /// How many similar names to offer.
-const OFFERED: usize = 3;
+const MAX_SUGGESTIONS: usize = 3;
 
 impl CustomResource {
     /// The path of the root type of a version; `prefix` is where the module of the resource is.
@@ -200,7 +200,7 @@ fn similar(name: &str, names: &[String]) -> Vec<String> {
     ranked.sort();
     ranked
         .into_iter()
-        .take(OFFERED)
+        .take(MAX_SUGGESTIONS)
         .map(|(_, name)| name.clone())
         .collect()
 }

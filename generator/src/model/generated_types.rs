@@ -177,9 +177,9 @@ pub struct Shapes {
 struct ShapeEntry {
     shape: Shape,
     docs: ShapeDocs,
-    place: SchemaLocation,
+    location: SchemaLocation,
     /// Whether different things are said about it in different places.
-    disputed: bool,
+    conflicting: bool,
 }
 
 // === impl Int ===
@@ -318,9 +318,9 @@ impl StructShape {
 
 impl Shapes {
     /// Adds a shape, or finds the equal one; the best place gives the name and the words.
-    pub fn intern(&mut self, shape: Shape, docs: ShapeDocs, place: SchemaLocation) -> ShapeId {
+    pub fn intern(&mut self, shape: Shape, docs: ShapeDocs, location: SchemaLocation) -> ShapeId {
         if let Some(id) = self.index.get(&shape) {
-            self.list[id.0].merge(docs, place);
+            self.list[id.0].merge(docs, location);
             return *id;
         }
         let id = ShapeId(self.list.len());
@@ -328,8 +328,8 @@ impl Shapes {
         self.list.push(ShapeEntry {
             shape,
             docs,
-            place,
-            disputed: false,
+            location,
+            conflicting: false,
         });
         id
     }
@@ -359,18 +359,18 @@ impl Shapes {
 
     /// The place by which it is named.
     #[must_use]
-    pub fn place(&self, id: ShapeId) -> &SchemaLocation {
-        &self.list[id.0].place
+    pub fn location(&self, id: ShapeId) -> &SchemaLocation {
+        &self.list[id.0].location
     }
 }
 
 // === impl Entry ===
 
 impl ShapeEntry {
-    fn merge(&mut self, docs: ShapeDocs, place: SchemaLocation) {
-        let elsewhere = place.steps != self.place.steps;
-        let (mut kept, other) = if place < self.place {
-            self.place = place;
+    fn merge(&mut self, docs: ShapeDocs, location: SchemaLocation) {
+        let elsewhere = location.steps != self.location.steps;
+        let (mut kept, other) = if location < self.location {
+            self.location = location;
             (docs, std::mem::take(&mut self.docs))
         } else {
             (std::mem::take(&mut self.docs), docs)
@@ -378,10 +378,10 @@ impl ShapeEntry {
         if kept.text.is_empty() {
             kept.text = other.text;
         } else if elsewhere && !other.text.is_empty() && kept.text != other.text {
-            self.disputed = true;
+            self.conflicting = true;
         }
         // What holds in one place only is said there, about the field.
-        if self.disputed {
+        if self.conflicting {
             kept.text.clear();
         }
         for (kept, other) in kept.fields.iter_mut().zip(other.fields) {

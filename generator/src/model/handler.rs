@@ -19,7 +19,7 @@ pub struct Handler {
     /// Which objects it is called for.
     pub filters: Vec<HandlerFilter>,
     /// How failures are treated.
-    pub policy: RetryOptions,
+    pub retry: RetryOptions,
     /// What the method is told on every call.
     pub param: Option<serde_json::Value>,
 }
@@ -81,7 +81,7 @@ pub struct TimerOptions {
     /// How long it waits at first.
     pub initial_delay: Option<StartDelay>,
     /// When it is called.
-    pub pace: TimerSchedule,
+    pub schedule: TimerSchedule,
 }
 
 /// When a timer is called.
@@ -250,8 +250,8 @@ impl Handler {
     #[must_use]
     pub fn holds_deletion(&self) -> bool {
         match &self.cause {
-            HandlerCause::Change(kinds) | HandlerCause::Field { within: kinds, .. } => {
-                kinds.triggers.contains(&Trigger::Delete) && !kinds.optional
+            HandlerCause::Change(change) | HandlerCause::Field { within: change, .. } => {
+                change.triggers.contains(&Trigger::Delete) && !change.optional
             }
             HandlerCause::Event { .. } | HandlerCause::Index(_) => false,
             HandlerCause::Daemon(_) | HandlerCause::Timer(_) => true,

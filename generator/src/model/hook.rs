@@ -13,7 +13,7 @@ pub struct Hook {
     /// When it is called.
     pub moment: Moment,
     /// How failures are treated.
-    pub policy: RetryOptions,
+    pub retry: RetryOptions,
     /// What the method is told on every call.
     pub param: Option<serde_json::Value>,
 }

@@ -21,7 +21,7 @@ const KEYWORDS: &[&str] = &[
 ];
 
 /// Keywords that cannot be written as `r#…`.
-const STUBBORN: &[&str] = &["_", "crate", "self", "super"];
+const NEVER_RAW: &[&str] = &["_", "crate", "self", "super"];
 
 // === impl RustIdent ===
 
@@ -49,7 +49,7 @@ impl RustIdent {
         if name.starts_with(|c: char| c.is_ascii_digit()) {
             name.insert(0, '_');
         }
-        if STUBBORN.contains(&name.as_str()) {
+        if NEVER_RAW.contains(&name.as_str()) {
             name.push('_');
         } else if KEYWORDS.contains(&name.as_str()) {
             name.insert_str(0, "r#");

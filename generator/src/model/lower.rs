@@ -142,7 +142,7 @@ fn lower_handlers(
             source: manifest.source,
             kind,
             schema: schema(crds, section, kind),
-            standing_webhooks: standing_webhooks(manifest),
+            unmanaged_webhooks: unmanaged_webhooks(manifest),
             kind_types: &kind_types,
             diagnostics,
         };
@@ -166,7 +166,7 @@ fn schema<'c>(
 }
 
 /// Where the manifest leaves the webhook configurations to somebody who does not take them away.
-fn standing_webhooks(manifest: &Manifest) -> Option<Span> {
+fn unmanaged_webhooks(manifest: &Manifest) -> Option<Span> {
     let admission = manifest.operator.admission.as_ref()?;
     let configuration = admission.configuration?;
     (configuration.value == Configuration::CertManager).then_some(configuration.span)

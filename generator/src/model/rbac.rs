@@ -18,16 +18,16 @@ pub enum RuleScope {
     /// For objects that belong to the cluster, or to find namespaces.
     Cluster,
     /// In each served namespace.
-    Served,
+    ServedNamespaces,
     /// In the namespace of the operator.
-    Own,
+    OwnNamespace,
 }
 
 /// One rule of a role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RbacRule {
     /// Where it is needed.
-    pub place: RuleScope,
+    pub scope: RuleScope,
     /// The API groups, empty for the core group.
     pub groups: Vec<String>,
     /// The resources or subresources, in plural.
@@ -79,14 +79,14 @@ fn own_rules(operator: &Operator) -> Vec<RbacRule> {
 /// Events about an object are in its namespace, those about objects of the cluster in the
 /// operator's own.
 fn event_rules(operator: &Operator) -> Vec<RbacRule> {
-    let writes = |scope: Scope| {
-        let is_of = |kind: &&HandledKind| kind.scope == scope || kind.selector().is_some();
+    let writes = |object_scope: Scope| {
+        let is_of = |kind: &&HandledKind| kind.scope == object_scope || kind.selector().is_some();
         let kinds = operator.kinds.iter().filter(is_of);
         let mut handlers = kinds.flat_map(|kind| &kind.handlers);
         handlers.any(Handler::writes)
     };
-    let rule = |place| RbacRule {
-        place,
+    let rule = |scope| RbacRule {
+        scope,
         groups: vec![String::new()],
         resources: vec!["events".to_owned()],
         names: Vec::new(),
@@ -101,17 +101,17 @@ fn event_rules(operator: &Operator) -> Vec<RbacRule> {
             },
         ],
     };
-    let places = match operator.fixed_namespaces() {
+    let scopes = match operator.fixed_namespaces() {
         Some(_) => [
-            writes(Scope::Namespaced).then_some(RuleScope::Served),
-            writes(Scope::Cluster).then_some(RuleScope::Own),
+            writes(Scope::Namespaced).then_some(RuleScope::ServedNamespaces),
+            writes(Scope::Cluster).then_some(RuleScope::OwnNamespace),
         ],
         None => {
             let any = writes(Scope::Namespaced) || writes(Scope::Cluster);
             [any.then_some(RuleScope::Cluster), None]
         }
     };
-    places.into_iter().flatten().map(rule).collect()
+    scopes.into_iter().flatten().map(rule).collect()
 }
 
 /// What lets a custom kind that is not there yet be noticed as soon as it comes.
@@ -119,7 +119,7 @@ fn definition_rule(operator: &Operator) -> Option<RbacRule> {
     let watched = operator.kinds.iter().filter(|kind| kind.is_watched());
     if watched.clone().any(|kind| kind.selector().is_some()) {
         return Some(RbacRule {
-            place: RuleScope::Cluster,
+            scope: RuleScope::Cluster,
             groups: vec!["apiextensions.k8s.io".to_owned()],
             resources: vec!["customresourcedefinitions".to_owned()],
             names: Vec::new(),
@@ -134,7 +134,7 @@ fn definition_rule(operator: &Operator) -> Option<RbacRule> {
         .map(|kind| format!("{}.{}", kind.plural, kind.group))
         .collect();
     (!names.is_empty()).then(|| RbacRule {
-        place: RuleScope::Cluster,
+        scope: RuleScope::Cluster,
         groups: vec!["apiextensions.k8s.io".to_owned()],
         resources: vec!["customresourcedefinitions".to_owned()],
         names,
@@ -151,7 +151,7 @@ fn namespaces_rule(operator: &Operator) -> Option<RbacRule> {
         && operator.fixed_namespaces().is_none()
         && operator.scans_namespaces();
     follows.then(|| RbacRule {
-        place: RuleScope::Cluster,
+        scope: RuleScope::Cluster,
         groups: vec![String::new()],
         resources: vec!["namespaces".to_owned()],
         names: Vec::new(),
@@ -164,7 +164,7 @@ fn namespaces_rule(operator: &Operator) -> Option<RbacRule> {
 
 fn configuration_rule(operator: &Operator) -> RbacRule {
     RbacRule {
-        place: RuleScope::Cluster,
+        scope: RuleScope::Cluster,
         groups: vec!["admissionregistration.k8s.io".to_owned()],
         resources: [
             "mutatingwebhookconfigurations",
@@ -189,7 +189,7 @@ fn certificate_rule(operator: &Operator) -> RbacRule {
         Configuration::CertManager => grants(&["get"], "certificates of the webhooks"),
     };
     RbacRule {
-        place: RuleScope::Own,
+        scope: RuleScope::OwnNamespace,
         groups: vec![String::new()],
         resources: vec!["secrets".to_owned()],
         names: vec![operator.webhook_service()],
@@ -205,8 +205,8 @@ fn peering_rule(operator: &Operator, membership: &Membership) -> RbacRule {
         (Some(_), false) => "other operators are met here, with -A or -n",
         (None, false) => "other operators are met here, if it exists, with -A or -n",
     };
-    let (place, resources) = if is_fixed {
-        (RuleScope::Served, vec!["kopfpeerings"])
+    let (scope, resources) = if is_fixed {
+        (RuleScope::ServedNamespaces, vec!["kopfpeerings"])
     } else {
         (
             RuleScope::Cluster,
@@ -214,7 +214,7 @@ fn peering_rule(operator: &Operator, membership: &Membership) -> RbacRule {
         )
     };
     RbacRule {
-        place,
+        scope,
         groups: ["kopf.dev", "zalando.org"].map(str::to_owned).to_vec(),
         resources: resources.into_iter().map(str::to_owned).collect(),
         names: vec![membership.peering().to_owned()],
@@ -224,7 +224,7 @@ fn peering_rule(operator: &Operator, membership: &Membership) -> RbacRule {
 
 fn lease_rules(election: &LeaderElection) -> Vec<RbacRule> {
     let rule = |names: Vec<String>, verbs: &[&'static str], reason: &str| RbacRule {
-        place: RuleScope::Own,
+        scope: RuleScope::OwnNamespace,
         groups: vec!["coordination.k8s.io".to_owned()],
         resources: vec!["leases".to_owned()],
         names,
@@ -251,9 +251,9 @@ fn grants(verbs: &[&'static str], reason: &str) -> Vec<Grant> {
 
 fn kind_rules(operator: &Operator, kind: &HandledKind) -> Vec<RbacRule> {
     let is_fixed = operator.fixed_namespaces().is_some();
-    let place = match kind.scope {
+    let scope = match kind.scope {
         // Some of what is selected may not live in namespaces.
-        Scope::Namespaced if is_fixed && kind.selector().is_none() => RuleScope::Served,
+        Scope::Namespaced if is_fixed && kind.selector().is_none() => RuleScope::ServedNamespaces,
         Scope::Namespaced | Scope::Cluster => RuleScope::Cluster,
     };
     let (group, plural) = match kind.selector() {
@@ -305,7 +305,7 @@ fn kind_rules(operator: &Operator, kind: &HandledKind) -> Vec<RbacRule> {
         // All resources are all subresources as well.
         if kind.status == StatusSubresource::Present && plural != ALL {
             rules.push(RbacRule {
-                place,
+                scope,
                 groups: vec![group.clone()],
                 resources: vec![format!("{plural}/status")],
                 names: Vec::new(),
@@ -319,7 +319,7 @@ fn kind_rules(operator: &Operator, kind: &HandledKind) -> Vec<RbacRule> {
     rules.insert(
         0,
         RbacRule {
-            place,
+            scope,
             groups: vec![group],
             resources: vec![plural],
             names: Vec::new(),

@@ -71,7 +71,7 @@ pub(crate) fn field<'s>(root: &'s Schema, keys: &[String]) -> Option<&'s Schema>
 }
 
 /// Why no object has this value in a field with this schema.
-pub(crate) fn misfit(schema: &Schema, value: &Json) -> Option<SchemaViolation> {
+pub(crate) fn violation(schema: &Schema, value: &Json) -> Option<SchemaViolation> {
     check(schema, value, SchemaReading::Structure).err()
 }
 
@@ -86,10 +86,10 @@ fn check(schema: &Schema, value: &Json, reading: SchemaReading) -> Result<(), Sc
     if value.is_null() && schema.nullable {
         return Ok(());
     }
-    if let Some(holds) = JsonType::of(schema)
-        && !holds.could_be(value)
+    if let Some(expected) = JsonType::of(schema)
+        && !expected.can_hold(value)
     {
-        return Err(ViolationReason::Type(holds).into());
+        return Err(ViolationReason::Type(expected).into());
     }
     if let Some(values) = &schema.values
         && !values.iter().any(|allowed| same(allowed, value))
@@ -225,7 +225,7 @@ impl JsonType {
     }
 
     /// What a field of this Rust type holds, if that is one thing.
-    pub(crate) fn of_type(rust: &str) -> Option<Self> {
+    pub(crate) fn of_rust_type(rust: &str) -> Option<Self> {
         match rust {
             "bool" => Some(Self::Boolean),
             "String" => Some(Self::String),
@@ -238,7 +238,7 @@ impl JsonType {
     }
 
     /// Whether it can hold this value.
-    pub(crate) fn could_be(self, value: &Json) -> bool {
+    pub(crate) fn can_hold(self, value: &Json) -> bool {
         let is_integer = value.is_i64() || value.is_u64();
         match self {
             Self::Boolean => value.is_boolean(),
@@ -291,7 +291,7 @@ impl From<ViolationReason> for SchemaViolation {
 impl fmt::Display for ViolationReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Type(holds) => write!(f, "the field holds {holds}"),
+            Self::Type(expected) => write!(f, "the field holds {expected}"),
             Self::Enumeration(_) => f.write_str("not one of the values that the schema allows"),
             Self::Limit(keyword, limit) => write!(f, "the schema says `{keyword}: {limit}`"),
             Self::Missing(name) => write!(f, "the schema requires `{name}`"),

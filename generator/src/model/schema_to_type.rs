@@ -309,7 +309,7 @@ impl SchemaMapper<'_> {
         if name.is_some() || !derives.is_empty() {
             self.used.insert(path);
         }
-        let place = SchemaLocation {
+        let location = SchemaLocation {
             version: self.version,
             depth: self.steps.len(),
             steps: self.steps.clone(),
@@ -321,7 +321,7 @@ impl SchemaMapper<'_> {
                 derives,
             },
             docs,
-            place,
+            location,
         ))
     }
 

@@ -18,8 +18,8 @@ struct TypeDefinition {
 #[derive(Default)]
 struct TypeDefinitions {
     list: Vec<TypeDefinition>,
-    of_family: HashMap<(String, Shape), ShapeId>,
-    of_all: HashMap<(Shape, ShapeDocs), ShapeId>,
+    in_project: HashMap<(String, Shape), ShapeId>,
+    in_all: HashMap<(Shape, ShapeDocs), ShapeId>,
 }
 
 /// Lets resources take types from the first one that defines them.
@@ -43,12 +43,12 @@ pub fn across(resources: &mut [CustomResource]) {
                     continue;
                 }
                 let there = &resources[definition.resource];
-                let home = DefiningModule::Resource {
+                let module = DefiningModule::Resource {
                     resource: there.module.clone(),
                     version: there.versions[definition.version].module.clone(),
                 };
                 let names = &mut resources[index].versions[version].type_names;
-                names.share(home, definition.name.clone(), name);
+                names.share(module, definition.name.clone(), name);
             }
         }
     }
@@ -57,7 +57,7 @@ pub fn across(resources: &mut [CustomResource]) {
 /// What must be said about a type for it to be the same in another project.
 ///
 /// A type of many members is not the same by chance; one of few often is.
-fn telling_docs(resource: &CustomResource, id: ShapeId) -> ShapeDocs {
+fn distinguishing_docs(resource: &CustomResource, id: ShapeId) -> ShapeDocs {
     const MANY: usize = 4;
     match resource.shapes.body(id) {
         ShapeBody::Struct(body) if body.fields.len() >= MANY => ShapeDocs::default(),
@@ -79,16 +79,16 @@ impl TypeDefinitions {
         let mut found = HashMap::new();
         // A shape only mentions shapes with smaller numbers, so those are known already.
         for id in resource.shapes.ids() {
-            let Some((version, name)) = place(resource, id) else {
+            let Some((version, name)) = definition_of(resource, id) else {
                 continue;
             };
             let shape = resource.shapes.shape(id).renumbered(&found);
-            let of_family = (project(&resource.group), shape.clone());
-            let of_all = (shape, telling_docs(resource, id));
+            let in_project = (project(&resource.group), shape.clone());
+            let in_all = (shape, distinguishing_docs(resource, id));
             let known = self
-                .of_family
-                .get(&of_family)
-                .or_else(|| self.of_all.get(&of_all));
+                .in_project
+                .get(&in_project)
+                .or_else(|| self.in_all.get(&in_all));
             let definition = known.copied().unwrap_or_else(|| {
                 self.list.push(TypeDefinition {
                     resource: index,
@@ -97,8 +97,8 @@ impl TypeDefinitions {
                 });
                 ShapeId::from_index(self.list.len() - 1)
             });
-            self.of_family.insert(of_family, definition);
-            self.of_all.entry(of_all).or_insert(definition);
+            self.in_project.insert(in_project, definition);
+            self.in_all.entry(in_all).or_insert(definition);
             found.insert(id, definition);
         }
         found
@@ -106,7 +106,7 @@ impl TypeDefinitions {
 }
 
 /// The version that defines a shape, and its name there.
-fn place(resource: &CustomResource, id: ShapeId) -> Option<(usize, TypeName)> {
+fn definition_of(resource: &CustomResource, id: ShapeId) -> Option<(usize, TypeName)> {
     resource
         .versions
         .iter()

@@ -64,7 +64,7 @@ const RESERVED: &[&str] = &[
 ];
 
 /// Names that a kind cannot have, because code around its type needs them for something else.
-const OCCUPIED: &[&str] = &[
+const UNAVAILABLE_FOR_KINDS: &[&str] = &[
     "BTreeMap",
     "Box",
     "Change",
@@ -159,7 +159,7 @@ const GENERIC: &[&str] = &[
 /// The names of the types of one version, and those that it takes from earlier ones.
 #[derive(Clone, Debug, Default)]
 pub struct TypeNames {
-    /// The types that this version defines, best place first.
+    /// The types that this version defines, best location first.
     pub defined: Vec<(ShapeId, TypeName)>,
     /// The types that are defined elsewhere: where, their names there and here.
     pub shared: BTreeMap<DefiningModule, BTreeMap<TypeName, TypeName>>,
@@ -184,8 +184,8 @@ pub enum DefiningModule {
 
 impl TypeNames {
     /// Takes a type from elsewhere.
-    pub(super) fn share(&mut self, home: DefiningModule, there: TypeName, here: TypeName) {
-        self.shared.entry(home).or_default().insert(there, here);
+    pub(super) fn share(&mut self, module: DefiningModule, there: TypeName, here: TypeName) {
+        self.shared.entry(module).or_default().insert(there, here);
     }
 
     /// All names, of types defined here or elsewhere.
@@ -214,7 +214,7 @@ impl TypeNames {
 /// The name of the type of a kind.
 pub(super) fn root(kind: &str) -> TypeName {
     let name = TypeName::of_kind(kind);
-    if OCCUPIED.contains(&name.as_str()) {
+    if UNAVAILABLE_FOR_KINDS.contains(&name.as_str()) {
         name.then("Object")
     } else {
         name
@@ -245,7 +245,7 @@ pub(super) fn allocate<'t>(
     let mut own: Vec<ShapeId> = reachable.difference(&shared).copied().collect();
     own.sort_by(|a, b| rank(*a, shapes).cmp(&rank(*b, shapes)));
     for id in own {
-        let name = match (&shapes.shape(id).name, fixed(shapes.body(id))) {
+        let name = match (&shapes.shape(id).name, fixed_name(shapes.body(id))) {
             (Some(name), _) => {
                 if taken.contains(name.as_str()) {
                     names.clashes.push(name.clone());
@@ -253,7 +253,7 @@ pub(super) fn allocate<'t>(
                 name.clone()
             }
             (None, Some(name)) if names.is_free(&name, kind) => name,
-            (None, _) => choose(kind, shapes.place(id), &taken),
+            (None, _) => choose(kind, shapes.location(id), &taken),
         };
         taken.insert(name.to_string());
         names.index.insert(id, name.clone());
@@ -263,7 +263,7 @@ pub(super) fn allocate<'t>(
 }
 
 /// The reserved name of a type that is the same everywhere.
-fn fixed(body: &ShapeBody) -> Option<TypeName> {
+fn fixed_name(body: &ShapeBody) -> Option<TypeName> {
     match body {
         ShapeBody::Quantity => Some(TypeName::new("Quantity")),
         ShapeBody::IntOrString => Some(TypeName::new("IntOrString")),
@@ -281,7 +281,7 @@ fn is_condition(body: &StructShape) -> bool {
 
 /// Names given by the user come first, so that others make room.
 fn rank(id: ShapeId, shapes: &Shapes) -> (bool, &SchemaLocation) {
-    (shapes.shape(id).name.is_none(), shapes.place(id))
+    (shapes.shape(id).name.is_none(), shapes.location(id))
 }
 
 fn collect(
@@ -313,16 +313,17 @@ fn share(
     names: &mut TypeNames,
     taken: &mut BTreeSet<String>,
 ) -> bool {
-    let home = earlier.iter().enumerate().find_map(|(rank, names)| {
+    let found = earlier.iter().enumerate().find_map(|(rank, names)| {
         let (_, name) = names.defined.iter().find(|(defined, _)| *defined == id)?;
         Some((rank, name.clone()))
     });
-    let Some((rank, name)) = home else {
+    let Some((rank, name)) = found else {
         return false;
     };
     let top = |field: &str| name == kind.then(TypeName::new(field).as_str());
-    let top_elsewhere = (top("spec") || top("status")) && shapes.place(id).steps.len() != 1;
-    let reserved = fixed(shapes.body(id)).as_ref() == Some(&name) && names.is_free(&name, kind);
+    let top_elsewhere = (top("spec") || top("status")) && shapes.location(id).steps.len() != 1;
+    let reserved =
+        fixed_name(shapes.body(id)).as_ref() == Some(&name) && names.is_free(&name, kind);
     if top_elsewhere || (!reserved && !taken.insert(name.to_string())) {
         return false;
     }
@@ -331,8 +332,8 @@ fn share(
     true
 }
 
-fn choose(kind: &TypeName, place: &SchemaLocation, taken: &BTreeSet<String>) -> TypeName {
-    let candidates = candidates(kind, &place.steps);
+fn choose(kind: &TypeName, location: &SchemaLocation, taken: &BTreeSet<String>) -> TypeName {
+    let candidates = candidates(kind, &location.steps);
     let last = candidates.last().cloned().unwrap_or_else(|| kind.clone());
     let numbered = (2..).map(|n| last.then(&n.to_string()));
     candidates

@@ -8,7 +8,7 @@ use crate::load::schema::Schema;
 pub(super) const QUANTITY: &str = "(([KMGTPE]i)|[numkMGTPE]|";
 
 /// Longer values are left out: a pattern of many lines helps nobody.
-const LONGEST: usize = 120;
+const MAX_LENGTH: usize = 120;
 
 /// What a value must fulfil beyond its type, one sentence each.
 pub(super) fn sentences(schema: &Schema) -> Vec<String> {
@@ -17,12 +17,16 @@ pub(super) fn sentences(schema: &Schema) -> Vec<String> {
     if !bounds.is_empty() {
         sentences.push(format!("Validation: {}.", bounds.join(", ")));
     }
-    if let Some(format) = schema.format.as_deref().filter(|format| is_telling(format)) {
+    if let Some(format) = schema
+        .format
+        .as_deref()
+        .filter(|format| adds_information(format))
+    {
         sentences.push(format!("Format: {format}."));
     }
     for rule in &schema.limits.rules {
         let rule = rule.message.as_ref().unwrap_or(&rule.rule).trim();
-        if !rule.is_empty() && rule.len() <= LONGEST && !rule.contains('\n') {
+        if !rule.is_empty() && rule.len() <= MAX_LENGTH && !rule.contains('\n') {
             sentences.push(format!(
                 "Rule: {}",
                 rule.trim_end_matches('.').to_owned() + "."
@@ -51,7 +55,7 @@ fn bounds(schema: &Schema) -> Vec<String> {
                 Json::String(text) => text.clone(),
                 other => other.to_string(),
             };
-            if value.len() > LONGEST || value.contains(['`', '\n']) || value.contains(QUANTITY) {
+            if value.len() > MAX_LENGTH || value.contains(['`', '\n']) || value.contains(QUANTITY) {
                 return None;
             }
             let phrase = match *keyword {
@@ -75,7 +79,7 @@ fn bounds(schema: &Schema) -> Vec<String> {
 }
 
 /// Whether a format says more than the type does.
-fn is_telling(format: &str) -> bool {
+fn adds_information(format: &str) -> bool {
     !matches!(
         format,
         "" | "string" | "byte" | "int-or-string" | "int32" | "int64" | "float" | "double" | "uint"

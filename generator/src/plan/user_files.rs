@@ -42,7 +42,7 @@ struct HandlerTrait {
     module: String,
     methods: Vec<TraitMethod>,
     /// The kind, if something is remembered of its objects.
-    remembers: Option<HandledKind>,
+    memo_kind: Option<HandledKind>,
     /// What its methods handle: "a Pod".
     subject: String,
     /// Whose handlers they are: "Pod".
@@ -52,10 +52,10 @@ struct HandlerTrait {
 }
 
 enum ImplLocation<'a> {
-    /// The handlers of the part are implemented here.
+    /// The handlers of the handler_trait are implemented here.
     Found(CratePath, UserSource<'a>),
     /// Nobody implements them yet, and the usual place is free.
-    Free,
+    Missing,
     /// Nobody implements them, but the usual place is taken, or a file cannot be read as Rust.
     Unclear,
 }
@@ -72,24 +72,24 @@ pub(super) fn additions(
         changed: BTreeMap::new(),
         new: Vec::new(),
     };
-    let mut new_parts = Vec::new();
+    let mut new_traits = Vec::new();
     let hooks = (!operator.hooks.is_empty()).then(|| HandlerTrait::of_hooks(operator));
-    for part in operator
+    for handler_trait in operator
         .kinds
         .iter()
         .map(HandlerTrait::of_kind)
         .chain(hooks)
     {
-        match additions.find_home(&part, diagnostics) {
+        match additions.find_impl(&handler_trait, diagnostics) {
             ImplLocation::Found(path, source) => {
-                let after = additions.with_stubs(&part, &path, &source, diagnostics);
+                let after = additions.with_stubs(&handler_trait, &path, &source, diagnostics);
                 additions.changed.extend(after.map(|after| (path, after)));
             }
-            ImplLocation::Free => new_parts.push(part),
+            ImplLocation::Missing => new_traits.push(handler_trait),
             ImplLocation::Unclear => {}
         }
     }
-    additions.add_parts(operator, &new_parts, diagnostics);
+    additions.add_traits(operator, &new_traits, diagnostics);
     additions.finish()
 }
 
@@ -160,7 +160,7 @@ impl HandlerTrait {
             trait_name: kind.handlers_trait(),
             module: kind.module.clone(),
             methods: methods(kind),
-            remembers: kind.memo.is_some().then(|| kind.clone()),
+            memo_kind: kind.memo.is_some().then(|| kind.clone()),
             subject: format!("{} {}", article(&kind.type_name), kind.type_name),
             owner: kind.kind.clone(),
             scaffold: text(&KindHandlersView::new(kind)),
@@ -172,7 +172,7 @@ impl HandlerTrait {
             trait_name: hooks::TRAIT.to_owned(),
             module: hooks::MODULE.to_owned(),
             methods: hooks::methods(&operator.hooks),
-            remembers: None,
+            memo_kind: None,
             subject: "the operator as a whole".to_owned(),
             owner: "the operator".to_owned(),
             scaffold: text(&HooksScaffoldView::new(&operator.hooks)),
@@ -214,8 +214,12 @@ impl Additions<'_> {
             .map(String::as_str)
     }
 
-    fn find_home(&self, part: &HandlerTrait, diagnostics: &mut Diagnostics) -> ImplLocation<'_> {
-        let wanted = &part.trait_name;
+    fn find_impl(
+        &self,
+        handler_trait: &HandlerTrait,
+        diagnostics: &mut Diagnostics,
+    ) -> ImplLocation<'_> {
+        let wanted = &handler_trait.trait_name;
         let mut unreadable = false;
         for (path, file) in &self.user.files {
             let text = self.changed.get(path).unwrap_or(&file.text);
@@ -249,13 +253,13 @@ impl Additions<'_> {
         if unreadable {
             return ImplLocation::Unclear;
         }
-        let usual = part.file();
+        let usual = handler_trait.file();
         let Some(file) = self.user.files.get(&usual) else {
-            return ImplLocation::Free;
+            return ImplLocation::Missing;
         };
         let message = format!(
             "nothing implements `{wanted}`, which handles {}",
-            part.subject
+            handler_trait.subject
         );
         diagnostics.push(
             Diagnostic::error(Code::NoHandlersImpl, message)
@@ -271,16 +275,16 @@ impl Additions<'_> {
         ImplLocation::Unclear
     }
 
-    /// The home of a part with stubs for what it lacks, if it lacks anything.
+    /// The home of a handler_trait with stubs for what it lacks, if it lacks anything.
     fn with_stubs(
         &self,
-        part: &HandlerTrait,
+        handler_trait: &HandlerTrait,
         path: &CratePath,
         source: &UserSource<'_>,
         diagnostics: &mut Diagnostics,
     ) -> Option<String> {
-        let blocks = source.impls_of(&part.trait_name);
-        let methods = &part.methods;
+        let blocks = source.impls_of(&handler_trait.trait_name);
+        let methods = &handler_trait.methods;
         let present: BTreeSet<_> = blocks
             .iter()
             .flat_map(|block| &block.methods)
@@ -303,7 +307,10 @@ impl Additions<'_> {
             diagnostics.push(
                 Diagnostic::warning(
                     Code::LeftOverHandler,
-                    format!("`{name}` is not a handler of {} any more", part.owner),
+                    format!(
+                        "`{name}` is not a handler of {} any more",
+                        handler_trait.owner
+                    ),
                 )
                 .at(
                     self.user.source(path),
@@ -319,23 +326,23 @@ impl Additions<'_> {
             let is_named = |block: &TraitImpl| block.types.iter().any(|it| it == memo::ASSOCIATED);
             kind.memo.is_some() && !blocks.iter().any(is_named)
         };
-        let remembers = part.remembers.as_ref().filter(unnamed);
-        if missing.is_empty() && remembers.is_none() {
+        let memo_kind = handler_trait.memo_kind.as_ref().filter(unnamed);
+        if missing.is_empty() && memo_kind.is_none() {
             return None;
         }
         let imports = source.imports();
-        let module = format!("crate::generated::{}", part.module);
+        let module = format!("crate::generated::{}", handler_trait.module);
         let names = NameStyle::Qualified {
             imports: &imports,
             module: &module,
         };
-        let association = remembers.and_then(memo::association);
+        let association = memo_kind.and_then(memo::association);
         let stubs: Vec<_> = association
             .into_iter()
             .chain(missing.into_iter().map(|method| stub(method, names)))
             .collect();
         let mut after = source.with_methods(&blocks[0], &stubs);
-        if let Some(kind) = remembers.filter(|kind| !self.declares_memo(kind)) {
+        if let Some(kind) = memo_kind.filter(|kind| !self.declares_memo(kind)) {
             let items = memo::declaration(kind, names).join("\n");
             after = with_items(&after, &items);
         }
@@ -353,17 +360,18 @@ impl Additions<'_> {
         self.user.files.values().any(declares)
     }
 
-    fn add_parts(
+    fn add_traits(
         &mut self,
         operator: &Operator,
-        parts: &[HandlerTrait],
+        traits: &[HandlerTrait],
         diagnostics: &mut Diagnostics,
     ) {
-        for part in parts {
-            let text = part.scaffold.clone();
-            self.new.push(PlannedFile::scaffold(part.file(), text));
+        for handler_trait in traits {
+            let text = handler_trait.scaffold.clone();
+            self.new
+                .push(PlannedFile::scaffold(handler_trait.file(), text));
         }
-        if parts.is_empty() {
+        if traits.is_empty() {
             return;
         }
         let found = [handlers_file(), inside("src/handlers/mod.rs")]
@@ -376,11 +384,11 @@ impl Additions<'_> {
             ));
             return;
         };
-        for part in parts {
+        for handler_trait in traits {
             match UserSource::parse(&text) {
-                Ok(source) if source.declares_module(&part.module) => {}
+                Ok(source) if source.declares_module(&handler_trait.module) => {}
                 Ok(source) => {
-                    text = source.with_module(&part.module);
+                    text = source.with_module(&handler_trait.module);
                     self.changed.insert(parent.clone(), text.clone());
                 }
                 Err(error) => {
@@ -396,7 +404,7 @@ impl Additions<'_> {
                         )
                         .help(format!(
                             "`mod {};` has to be added; mend the file and run again",
-                            part.module
+                            handler_trait.module
                         )),
                     );
                     return;

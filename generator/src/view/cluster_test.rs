@@ -42,7 +42,7 @@ impl<'a> ClusterTestView<'a> {
         let mut namespaced = customs().filter(|kind| kind.scope == Scope::Namespaced);
         let kind = namespaced.find(|kind| kind.is_watched())?;
         let sample = kind.sample.as_ref()?;
-        let (what, condition) = sign(kind);
+        let (what, condition) = handled_condition(kind);
         let name = RustIdent::new(&kind.type_name);
         let place = [&kind.api_version(), &kind.kind, &kind.plural];
         let place = place.map(|part| format!("{part:?}"));
@@ -64,11 +64,11 @@ impl<'a> ClusterTestView<'a> {
 }
 
 /// How it shows that an object was handled.
-fn sign(kind: &HandledKind) -> (&'static str, &'static str) {
+fn handled_condition(kind: &HandledKind) -> (&'static str, &'static str) {
     let all = |handler: &&Handler| handler.filters.is_empty() && handler.field().is_none();
     let mut handlers = kind.handlers.iter().filter(all);
     let creates = |handler: &Handler| match &handler.cause {
-        HandlerCause::Change(kinds) => kinds.triggers.contains(&Trigger::Create),
+        HandlerCause::Change(change) => change.triggers.contains(&Trigger::Create),
         _ => false,
     };
     if handlers.clone().any(creates) {

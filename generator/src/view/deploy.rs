@@ -148,7 +148,7 @@ impl<'a> PeeringView<'a> {
     #[must_use]
     pub fn new(operator: &'a Operator) -> Option<Self> {
         let membership = operator.peering.membership();
-        let membership = membership.filter(|_| operator.peering.is_brought())?;
+        let membership = membership.filter(|_| operator.peering.is_deployed())?;
         Some(Self {
             peering: membership.peering(),
         })
@@ -162,16 +162,16 @@ impl<'a> RbacView<'a> {
     #[must_use]
     pub fn new(operator: &'a Operator) -> Self {
         let rules = rbac::rules(operator);
-        let at = |place: RuleScope| -> Vec<RuleLines> {
-            let rules = rules.iter().filter(|rule| rule.place == place);
+        let at = |scope: RuleScope| -> Vec<RuleLines> {
+            let rules = rules.iter().filter(|rule| rule.scope == scope);
             rules.map(RuleLines::new).collect()
         };
         Self {
             name: &operator.name,
             rules: at(RuleScope::Cluster),
             namespaces: operator.fixed_namespaces().into_iter().flatten().collect(),
-            served_rules: at(RuleScope::Served),
-            own_rules: at(RuleScope::Own),
+            served_rules: at(RuleScope::ServedNamespaces),
+            own_rules: at(RuleScope::OwnNamespace),
         }
     }
 }
@@ -297,7 +297,7 @@ impl<'a> ReadmeKind<'a> {
 impl<'a> ReadmeHandler<'a> {
     fn new(handler: &'a Handler) -> Self {
         let occasion = match &handler.cause {
-            HandlerCause::Change(kinds) => words(kinds),
+            HandlerCause::Change(change) => words(change),
             HandlerCause::Field { field, within } if within.triggers.is_empty() => {
                 format!("changes of `{field}`")
             }
@@ -305,7 +305,7 @@ impl<'a> ReadmeHandler<'a> {
             HandlerCause::Event { field: None } => "all events".to_owned(),
             HandlerCause::Event { field: Some(field) } => format!("all events, with `{field}`"),
             HandlerCause::Daemon(_) => "as long as the object is there".to_owned(),
-            HandlerCause::Timer(timer) => method::pace(&timer.pace),
+            HandlerCause::Timer(timer) => method::timer_schedule(&timer.schedule),
             HandlerCause::Index(_) => "says by which keys an object is found".to_owned(),
         };
         Self {
@@ -339,8 +339,8 @@ impl<'a> ReadmeHandler<'a> {
     }
 }
 
-fn words(kinds: &ChangeTriggers) -> String {
-    let words: Vec<_> = kinds
+fn words(change: &ChangeTriggers) -> String {
+    let words: Vec<_> = change
         .triggers
         .iter()
         .map(|trigger| match trigger {

@@ -6,7 +6,7 @@ use askama::Template;
 
 use super::layout::wrap;
 use super::method::{ContextType, DOC_WIDTH, MethodSignature, TraitMethod};
-use super::registration::{Registration, param, policy};
+use super::registration::{Registration, param, retry_options};
 use crate::model::hook::{Hook, Moment};
 
 /// The trait that the user's operator implements.
@@ -22,7 +22,7 @@ pub struct HooksView {
     uses_duration: bool,
     runtime_names: Vec<&'static str>,
     methods: Vec<TraitMethod>,
-    wires: Vec<Registration>,
+    registrations: Vec<Registration>,
 }
 
 /// Every method of the operator as a whole.
@@ -57,7 +57,7 @@ fn method(hook: &Hook) -> TraitMethod {
     }
 }
 
-fn wire(hook: &Hook) -> Registration {
+fn registration(hook: &Hook) -> Registration {
     let new = format!("HookHandler::new({:?})", hook.id);
     Registration {
         register: match hook.moment {
@@ -66,7 +66,7 @@ fn wire(hook: &Hook) -> Registration {
             Moment::Login => "login",
             Moment::Probe => "probe",
         },
-        declaration: new + &policy(&hook.policy) + &param(hook.param.as_ref()),
+        declaration: new + &retry_options(&hook.retry) + &param(hook.param.as_ref()),
         method: hook.method.clone(),
     }
 }
@@ -81,8 +81,12 @@ impl HooksView {
             return None;
         }
         let methods = methods(hooks);
-        let wires: Vec<Registration> = hooks.iter().map(wire).collect();
-        let text = |part: &str| wires.iter().any(|wire| wire.declaration.contains(part));
+        let registrations: Vec<Registration> = hooks.iter().map(registration).collect();
+        let text = |part: &str| {
+            registrations
+                .iter()
+                .any(|registration| registration.declaration.contains(part))
+        };
         let mut names = BTreeSet::from(["HookHandler", "OperatorHandlers"]);
         for method in &methods {
             if let MethodSignature::Handler { context } = &method.shape {
@@ -94,7 +98,7 @@ impl HooksView {
             uses_duration: text("Duration::"),
             runtime_names: names.into_iter().collect(),
             methods,
-            wires,
+            registrations,
         })
     }
 }

@@ -37,7 +37,7 @@ pub struct KindView {
     selector: Option<String>,
     scope: &'static str,
     status: &'static str,
-    wires: Vec<Registration>,
+    registrations: Vec<Registration>,
 }
 
 // === impl KindView ===
@@ -48,8 +48,12 @@ impl KindView {
     pub fn new(kind: &HandledKind) -> Self {
         let webhooks = kind.webhooks.iter().map(registration::webhook);
         let handlers = kind.handlers.iter().map(registration::handler);
-        let wires: Vec<_> = handlers.chain(webhooks).collect();
-        let text = |part: &str| wires.iter().any(|wire| wire.declaration.contains(part));
+        let registrations: Vec<_> = handlers.chain(webhooks).collect();
+        let text = |part: &str| {
+            registrations
+                .iter()
+                .any(|registration| registration.declaration.contains(part))
+        };
         let methods = methods(kind);
         let mut runtime_names = BTreeSet::from(["Resource", "ResourceHandlers"]);
         runtime_names.extend(match kind.selector() {
@@ -117,7 +121,7 @@ impl KindView {
                 StatusSubresource::Present => "Present",
                 StatusSubresource::Absent => "Absent",
             },
-            wires,
+            registrations,
         }
     }
 }
@@ -154,8 +158,8 @@ fn summary(kind: &HandledKind) -> String {
 /// What the module offers under simple names: the kind, and the types of the fields that its functions take.
 fn exported(kind: &HandledKind, methods: &[TraitMethod]) -> Vec<String> {
     let object = match &kind.origin {
-        KindOrigin::Builtin(standard) if standard.kind == kind.type_name => standard.type_path(),
-        KindOrigin::Builtin(standard) => format!("{} as {}", standard.type_path(), kind.type_name),
+        KindOrigin::Builtin(builtin) if builtin.kind == kind.type_name => builtin.type_path(),
+        KindOrigin::Builtin(builtin) => format!("{} as {}", builtin.type_path(), kind.type_name),
         KindOrigin::Custom(resource) => format!("{}::{}", types_module(resource), kind.type_name),
         KindOrigin::Selected(_) => format!("kopf_runtime::{}", kind.type_name),
     };

@@ -60,7 +60,7 @@ pub enum ContextType {
     /// `FieldChange<Kind, Type>`.
     Field(String, ImportedType),
     /// `Seen<Kind>`.
-    Seen(String),
+    Event(String),
     /// `Validation<Kind>`, or of JSON.
     Validation(String),
     /// `Mutation<Kind>`, or of JSON.
@@ -68,9 +68,9 @@ pub enum ContextType {
     /// `Daemon<Kind>`.
     Daemon(String),
     /// `Tick<Kind>`.
-    Tick(String),
+    Timer(String),
     /// `Indexing<Kind>`, for the index of this type.
-    Indexing(String, String),
+    Index(String, String),
     /// `Startup`.
     Startup,
     /// `Cleanup`.
@@ -151,11 +151,11 @@ pub fn context(kind: &HandledKind, handler: &Handler) -> ContextType {
     match &handler.cause {
         HandlerCause::Change(_) => ContextType::Change(object),
         HandlerCause::Field { field, .. } => ContextType::Field(object, field.rust_type.clone()),
-        HandlerCause::Event { .. } => ContextType::Seen(object),
+        HandlerCause::Event { .. } => ContextType::Event(object),
         HandlerCause::Daemon(_) => ContextType::Daemon(object),
-        HandlerCause::Timer(_) => ContextType::Tick(object),
+        HandlerCause::Timer(_) => ContextType::Timer(object),
         HandlerCause::Index(indexing) => {
-            ContextType::Indexing(object, indexing.index.type_name.clone())
+            ContextType::Index(object, indexing.index.type_name.clone())
         }
     }
 }
@@ -303,7 +303,7 @@ fn field_words(prefix: &str, field: Option<&TypedField>) -> String {
 fn sentence(kind: &HandledKind, handler: &Handler) -> String {
     let object = phrases::object(kind);
     match &handler.cause {
-        HandlerCause::Change(kinds) => format!("Called when {object} {}.", occasions(kinds)),
+        HandlerCause::Change(change) => format!("Called when {object} {}.", occasions(change)),
         HandlerCause::Field { field, within } if within.triggers.is_empty() => {
             format!("Called when `{field}` of {object} changes.")
         }
@@ -328,8 +328,8 @@ fn sentence(kind: &HandledKind, handler: &Handler) -> String {
         }
         HandlerCause::Timer(timer) => {
             let field = with(timer.field.as_ref());
-            let pace = pace(&timer.pace);
-            format!("Called for {object}{field} {pace}.")
+            let schedule = timer_schedule(&timer.schedule);
+            format!("Called for {object}{field} {schedule}.")
         }
         HandlerCause::Index(indexing) => {
             let (field, name) = (with(indexing.field.as_ref()), &indexing.index.name);
@@ -344,8 +344,8 @@ fn with(field: Option<&TypedField>) -> String {
 
 /// When a timer is called, in words.
 #[must_use]
-pub fn pace(pace: &TimerSchedule) -> String {
-    match pace {
+pub fn timer_schedule(schedule: &TimerSchedule) -> String {
+    match schedule {
         TimerSchedule::Every {
             interval,
             idle: None,
@@ -375,8 +375,8 @@ fn time(duration: Duration) -> String {
     }
 }
 
-fn occasions(kinds: &ChangeTriggers) -> String {
-    let mut words: Vec<_> = kinds
+fn occasions(change: &ChangeTriggers) -> String {
+    let mut words: Vec<_> = change
         .triggers
         .iter()
         .map(|trigger| match trigger {
@@ -404,12 +404,12 @@ impl ContextType {
         match self {
             Self::Change(_) => "Change",
             Self::Field(..) => "FieldChange",
-            Self::Seen(_) => "Seen",
+            Self::Event(_) => "Seen",
             Self::Validation(_) => "Validation",
             Self::Mutation(_) => "Mutation",
             Self::Daemon(_) => "Daemon",
-            Self::Tick(_) => "Tick",
-            Self::Indexing(..) => "Indexing",
+            Self::Timer(_) => "Tick",
+            Self::Index(..) => "Indexing",
             Self::Startup => "Startup",
             Self::Cleanup => "Cleanup",
             Self::Login => "Login",
@@ -423,15 +423,15 @@ impl ContextType {
         match self {
             Self::Change(_)
             | Self::Field(..)
-            | Self::Seen(_)
+            | Self::Event(_)
             | Self::Daemon(_)
-            | Self::Tick(_)
+            | Self::Timer(_)
             | Self::Startup
             | Self::Cleanup
             | Self::Probe => "HandlerResult",
             Self::Login => "LoginResult",
             Self::Validation(_) | Self::Mutation(_) => "AdmissionResult",
-            Self::Indexing(..) => "IndexResult",
+            Self::Index(..) => "IndexResult",
         }
     }
 
@@ -439,7 +439,7 @@ impl ContextType {
     #[must_use]
     pub fn index(&self) -> Option<&str> {
         match self {
-            Self::Indexing(_, index) => Some(index),
+            Self::Index(_, index) => Some(index),
             _ => None,
         }
     }
@@ -458,12 +458,12 @@ impl fmt::Display for ContextType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Change(object)
-            | Self::Seen(object)
+            | Self::Event(object)
             | Self::Validation(object)
             | Self::Mutation(object)
             | Self::Daemon(object)
-            | Self::Tick(object)
-            | Self::Indexing(object, _) => {
+            | Self::Timer(object)
+            | Self::Index(object, _) => {
                 write!(f, "{}<{object}>", self.runtime_type())
             }
             Self::Field(object, field) => {

@@ -47,7 +47,7 @@ pub(super) fn webhook(webhook: &Webhook) -> Registration {
         declaration += &format!(".timeout({})", duration(timeout));
     }
     if let Some(field) = &webhook.field {
-        declaration += &match tests(&webhook.filters) {
+        declaration += &match value_tests(&webhook.filters) {
             (Some(value), _, _) => format!(".value({:?}, {value})", field.to_string()),
             (None, None, None) => format!(".field({:?})", field.to_string()),
             (None, old, new) => format!(
@@ -80,9 +80,9 @@ pub(super) fn param(param: Option<&serde_json::Value>) -> String {
 
 pub(super) fn handler(handler: &Handler) -> Registration {
     let (register, new) = match &handler.cause {
-        HandlerCause::Change(kinds) => (
+        HandlerCause::Change(change) => (
             "change",
-            format!("ChangeHandler::new({:?}, {})", handler.id, on(kinds)),
+            format!("ChangeHandler::new({:?}, {})", handler.id, on(change)),
         ),
         HandlerCause::Field { field, within } => {
             let new = format!(
@@ -106,7 +106,7 @@ pub(super) fn handler(handler: &Handler) -> Registration {
         }
     };
     let options = [
-        policy(&handler.policy),
+        retry_options(&handler.retry),
         field_filters(handler),
         other_filters(handler),
         param(handler.param.as_ref()),
@@ -134,7 +134,7 @@ fn daemon_declaration(id: &str, daemon: &DaemonOptions) -> String {
 }
 
 fn timer_declaration(id: &str, timer: &TimerOptions) -> String {
-    let mut text = match timer.pace {
+    let mut text = match timer.schedule {
         TimerSchedule::Every {
             interval,
             sharp,
@@ -165,13 +165,13 @@ fn initial_delay(delay: Option<&StartDelay>) -> String {
     }
 }
 
-fn on(kinds: &ChangeTriggers) -> String {
-    let mut words = kinds.triggers.iter().map(|trigger| match trigger {
+fn on(change: &ChangeTriggers) -> String {
+    let mut words = change.triggers.iter().map(|trigger| match trigger {
         Trigger::Create => "On::create()",
         Trigger::Update => "On::update()",
-        Trigger::Delete if kinds.optional => "On::optional_delete()",
+        Trigger::Delete if change.optional => "On::optional_delete()",
         Trigger::Delete => "On::delete()",
-        Trigger::Resume if kinds.deleted => "On::resume_deleted()",
+        Trigger::Resume if change.deleted => "On::resume_deleted()",
         Trigger::Resume => "On::resume()",
         Trigger::Field | Trigger::Event => unreachable!("neither is a kind of change"),
     });
@@ -182,9 +182,9 @@ fn on(kinds: &ChangeTriggers) -> String {
     words.fold(first, |on, word| format!("{on}.or({word})"))
 }
 
-pub(super) fn policy(policy: &RetryOptions) -> String {
+pub(super) fn retry_options(retry: &RetryOptions) -> String {
     let mut text = String::new();
-    if let Some(errors) = policy.errors {
+    if let Some(errors) = retry.errors {
         let mode = match errors {
             ErrorMode::Ignored => "Ignored",
             ErrorMode::Temporary => "Temporary",
@@ -192,13 +192,13 @@ pub(super) fn policy(policy: &RetryOptions) -> String {
         };
         text += &format!(".errors(ErrorMode::{mode})");
     }
-    if let Some(timeout) = policy.timeout {
+    if let Some(timeout) = retry.timeout {
         text += &format!(".timeout({})", duration(timeout));
     }
-    if let Some(retries) = policy.retries {
+    if let Some(retries) = retry.retries {
         text += &format!(".retries({retries})");
     }
-    if let Some(backoff) = policy.backoff {
+    if let Some(backoff) = retry.backoff {
         text += &format!(".backoff({})", duration(backoff));
     }
     text
@@ -220,7 +220,7 @@ fn duration(duration: Duration) -> String {
 
 /// The conditions on the handler's own field.
 fn field_filters(handler: &Handler) -> String {
-    let (value, old, new) = tests(&handler.filters);
+    let (value, old, new) = value_tests(&handler.filters);
     let without_change = matches!(
         handler.cause,
         HandlerCause::Event { .. } | HandlerCause::Index(_)
@@ -241,7 +241,7 @@ fn optional(test: Option<String>) -> String {
 }
 
 /// What is demanded of the value, the old and the new value of a field.
-fn tests(filters: &[HandlerFilter]) -> (Option<String>, Option<String>, Option<String>) {
+fn value_tests(filters: &[HandlerFilter]) -> (Option<String>, Option<String>, Option<String>) {
     let test = |subject: &FilterSubject| {
         let filter = filters.iter().find(|filter| filter.subject == *subject)?;
         Some(match &filter.expected {

@@ -198,12 +198,12 @@ fn imports(kind: &HandledKind, methods: &[TraitMethod]) -> Vec<String> {
             MethodSignature::Handler {
                 context:
                     ContextType::Change(object)
-                    | ContextType::Seen(object)
+                    | ContextType::Event(object)
                     | ContextType::Validation(object)
                     | ContextType::Mutation(object)
                     | ContextType::Daemon(object)
-                    | ContextType::Tick(object)
-                    | ContextType::Indexing(object, _),
+                    | ContextType::Timer(object)
+                    | ContextType::Index(object, _),
             } => (Some(object), None),
             MethodSignature::Handler {
                 context: ContextType::Field(object, field),

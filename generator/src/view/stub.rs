@@ -95,7 +95,7 @@ fn body(method: &TraitMethod, names: NameStyle<'_>) -> Vec<String> {
             "new = ?cx.new_value()".to_owned(),
             format!("\"{name} was called\""),
         ],
-        ContextType::Seen(_) => vec![
+        ContextType::Event(_) => vec![
             format!("\"{name} was called: {{:?}}\""),
             "cx.event_type()".to_owned(),
         ],
@@ -105,12 +105,12 @@ fn body(method: &TraitMethod, names: NameStyle<'_>) -> Vec<String> {
         ],
         ContextType::Daemon(_) => return daemon_body(name, names),
         ContextType::Probe => return probe_body(),
-        ContextType::Indexing(..) => return index_body(name, names),
+        ContextType::Index(..) => return index_body(name, names),
         ContextType::Startup | ContextType::Cleanup | ContextType::Login => vec![
             format!("\"{name} was called: attempt {{}}\""),
             "cx.retry() + 1".to_owned(),
         ],
-        ContextType::Tick(_) => vec![
+        ContextType::Timer(_) => vec![
             format!("\"{name} was called: {{}}\""),
             "cx.name()".to_owned(),
         ],
@@ -177,12 +177,12 @@ impl NameStyle<'_> {
         let generic = self.prelude(context.runtime_type());
         match context {
             ContextType::Change(object)
-            | ContextType::Seen(object)
+            | ContextType::Event(object)
             | ContextType::Validation(object)
             | ContextType::Mutation(object)
             | ContextType::Daemon(object)
-            | ContextType::Tick(object)
-            | ContextType::Indexing(object, _) => {
+            | ContextType::Timer(object)
+            | ContextType::Index(object, _) => {
                 format!("{generic}<{}>", self.object(object))
             }
             ContextType::Field(object, field) => {

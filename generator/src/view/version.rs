@@ -136,7 +136,12 @@ impl VersionWriter<'_> {
             .type_names
             .shared
             .iter()
-            .map(|(home, names)| (self.module(home), names.iter().map(renamed).collect()))
+            .map(|(module, names)| {
+                (
+                    self.module_path(module),
+                    names.iter().map(renamed).collect(),
+                )
+            })
             .collect();
         modules.sort_by_key(|(module, names)| sort_key(module, names.iter()));
         modules
@@ -147,8 +152,8 @@ impl VersionWriter<'_> {
             .collect()
     }
 
-    fn module(&self, home: &DefiningModule) -> String {
-        match home {
+    fn module_path(&self, module: &DefiningModule) -> String {
+        match module {
             DefiningModule::Version(rank) => {
                 format!("super::{}", self.resource.versions[*rank].module)
             }

@@ -67,7 +67,7 @@ pub(super) fn find(
     let mut found: Vec<(StructMatch, &StructEntry)> = candidates
         .iter()
         .map(|index| &table.entries[*index])
-        .filter_map(|entry| Some((likeness(schema, steps, entry)?, entry)))
+        .filter_map(|entry| Some((similarity(schema, steps, entry)?, entry)))
         .filter(|(_, entry)| table.fits_struct(schema, entry, builtins))
         .collect();
     found.sort_by(|a, b| a.0.cmp(&b.0));
@@ -83,7 +83,7 @@ pub(super) fn find(
 }
 
 /// Whether a struct is in the table.
-pub(in crate::model) fn knows(path: &str) -> bool {
+pub(in crate::model) fn is_known(path: &str) -> bool {
     table()
         .by_path
         .contains_key(path.strip_prefix("k8s_openapi::").unwrap_or(path))
@@ -107,7 +107,7 @@ pub(in crate::model) fn member(path: &str, name: &str) -> Result<(Ty, bool), Vec
 }
 
 /// Whether a schema was probably made from a struct, and how sure that is.
-fn likeness(schema: &Schema, steps: &[PathStep], entry: &StructEntry) -> Option<StructMatch> {
+fn similarity(schema: &Schema, steps: &[PathStep], entry: &StructEntry) -> Option<StructMatch> {
     let (here, there) = (schema.properties.len(), entry.fields.len());
     if here > there
         || !schema
@@ -117,7 +117,7 @@ fn likeness(schema: &Schema, steps: &[PathStep], entry: &StructEntry) -> Option<
     {
         return None;
     }
-    let named = steps.last().is_some_and(|step| names(step, entry));
+    let named = steps.last().is_some_and(|step| is_named_after(step, entry));
     // Structs grow with Kubernetes, so a schema may lack the newest fields.
     let grown = |least: usize, percent: usize| here >= least && here * 100 >= there * percent;
     let enough = if named {
@@ -132,7 +132,7 @@ fn likeness(schema: &Schema, steps: &[PathStep], entry: &StructEntry) -> Option<
 }
 
 /// Whether the name of a field speaks of a struct: `httpHeaders` of `HTTPHeader`.
-fn names(step: &PathStep, entry: &StructEntry) -> bool {
+fn is_named_after(step: &PathStep, entry: &StructEntry) -> bool {
     let field = words(&singular(&step.field));
     let name = entry.path.rsplit("::").next().unwrap_or_default();
     let has = |word: &str| field.iter().any(|w| w == word);

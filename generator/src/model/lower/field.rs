@@ -17,7 +17,7 @@ pub(super) enum FieldSource<'a> {
     /// In the schema of a definition.
     Custom(&'a CustomResource),
     /// In k8s-openapi.
-    Standard(&'static BuiltinKind),
+    Builtin(&'static BuiltinKind),
     /// Nowhere, except those that all objects have.
     Selected,
 }
@@ -49,7 +49,7 @@ impl FieldSource<'_> {
             Self::Custom(resource) => resource
                 .field(resource.main_version(), names, TYPES)
                 .map(|field| field.rust),
-            Self::Standard(kind) => typed(names, |name| top(kind, name)),
+            Self::Builtin(kind) => typed(names, |name| top(kind, name)),
             Self::Selected => typed(names, universal),
         }
     }
@@ -59,7 +59,7 @@ impl FieldSource<'_> {
             Self::Custom(resource) => {
                 format!("{} {}", resource.names.kind, resource.main_version().name)
             }
-            Self::Standard(kind) => kind.name(),
+            Self::Builtin(kind) => kind.name(),
             Self::Selected => "every object".to_owned(),
         };
         let parent: Vec<&str> = unknown
@@ -158,8 +158,8 @@ fn top(kind: &BuiltinKind, name: &str) -> Ty {
         })
     };
     match name {
-        "spec" if k8s_types::knows(&format!("{api}Spec")) => known(format!("{api}Spec")),
-        "status" if k8s_types::knows(&format!("{api}Status")) => known(format!("{api}Status")),
+        "spec" if k8s_types::is_known(&format!("{api}Spec")) => known(format!("{api}Spec")),
+        "status" if k8s_types::is_known(&format!("{api}Status")) => known(format!("{api}Status")),
         _ => universal(name),
     }
 }
@@ -236,13 +236,13 @@ mod tests {
     #[test]
     fn fields_of_standard_kinds_are_typed() {
         let pod = crate::model::builtin_kinds::find("v1/Pod").expect("a Pod");
-        let standard = |names: &[&str]| typed(names, |name| top(pod, name));
-        assert_eq!(standard(&["status", "phase"]).as_deref(), Ok("String"));
+        let builtin = |names: &[&str]| typed(names, |name| top(pod, name));
+        assert_eq!(builtin(&["status", "phase"]).as_deref(), Ok("String"));
         assert_eq!(
-            standard(&["spec", "containers"]).as_deref(),
+            builtin(&["spec", "containers"]).as_deref(),
             Ok("Vec<k8s_openapi::api::core::v1::Container>")
         );
-        let error = standard(&["spec", "nodename"]).expect_err("it is spelled otherwise");
+        let error = builtin(&["spec", "nodename"]).expect_err("it is spelled otherwise");
         assert_eq!(error.similar, ["nodeName"]);
     }
 

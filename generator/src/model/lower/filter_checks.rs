@@ -10,7 +10,7 @@ use crate::model::schema_check::{self, JsonType, SchemaViolation, ViolationReaso
 use crate::suggest::did_you_mean;
 
 /// So many values are listed when a value is none of them.
-const LISTED: usize = 12;
+const MAX_LISTED: usize = 12;
 
 impl Lowering<'_> {
     /// Everything that the filters of one entry can demand in vain.
@@ -59,43 +59,43 @@ impl Lowering<'_> {
             return;
         };
         for field in fields {
-            let Some(misfit) = self.misfit(field, value) else {
+            let Some(violation) = self.violation(field, value) else {
                 continue;
             };
             if self.limits == LimitsCheck::Unchecked
-                && matches!(misfit.reason, ViolationReason::Limit(..))
+                && matches!(violation.reason, ViolationReason::Limit(..))
             {
                 continue;
             }
             let message = format!("`{field}` can never be `{value}`");
-            let diagnostic = match (&misfit.reason, if_restricted) {
+            let diagnostic = match (&violation.reason, if_restricted) {
                 (ViolationReason::Type(_), _) | (_, Severity::Error) => {
                     Diagnostic::error(Code::FilterValue, message)
                 }
                 _ => Diagnostic::warning(Code::FilterValue, message),
             };
-            let label = match misfit.at.as_str() {
-                "" => misfit.reason.to_string(),
-                at => format!("at `{}`, {}", at.trim_start_matches('.'), misfit.reason),
+            let label = match violation.at.as_str() {
+                "" => violation.reason.to_string(),
+                at => format!("at `{}`, {}", at.trim_start_matches('.'), violation.reason),
             };
             self.push(
                 diagnostic
                     .at(self.source, filter.span, label)
-                    .maybe_help(help(&misfit, value)),
+                    .maybe_help(help(&violation, value)),
             );
         }
     }
 
     /// By the schema where there is one, and otherwise by the type.
-    fn misfit(&self, field: &TypedField, value: &Json) -> Option<SchemaViolation> {
+    fn violation(&self, field: &TypedField, value: &Json) -> Option<SchemaViolation> {
         let schema = self
             .schema
             .and_then(|root| schema_check::field(root, &field.keys));
         match schema {
-            Some(schema) => schema_check::misfit(schema, value),
-            None => JsonType::of_type(&field.rust_type.text)
-                .filter(|holds| !holds.could_be(value))
-                .map(|holds| ViolationReason::Type(holds).into()),
+            Some(schema) => schema_check::violation(schema, value),
+            None => JsonType::of_rust_type(&field.rust_type.text)
+                .filter(|expected| !expected.can_hold(value))
+                .map(|expected| ViolationReason::Type(expected).into()),
         }
     }
 
@@ -131,20 +131,22 @@ impl Lowering<'_> {
 }
 
 /// How to write what was probably meant.
-fn help(misfit: &SchemaViolation, value: &Json) -> Option<String> {
-    match &misfit.reason {
-        ViolationReason::Type(JsonType::String) if misfit.at.is_empty() && !value.is_object() => {
+fn help(violation: &SchemaViolation, value: &Json) -> Option<String> {
+    match &violation.reason {
+        ViolationReason::Type(JsonType::String)
+            if violation.at.is_empty() && !value.is_object() =>
+        {
             let is_scalar = value.is_number() || value.is_boolean();
             is_scalar.then(|| format!("write it as a text: \"{value}\""))
         }
-        ViolationReason::Type(_) if misfit.at.is_empty() => {
+        ViolationReason::Type(_) if violation.at.is_empty() => {
             let meant: Json = serde_json::from_str(value.as_str()?).ok()?;
             let is_scalar = meant.is_number() || meant.is_boolean();
             is_scalar.then(|| format!("write it without quotes: {meant}"))
         }
         ViolationReason::Enumeration(values) => {
             let texts = || values.iter().filter_map(Json::as_str);
-            let meant = value.as_str().filter(|_| misfit.at.is_empty());
+            let meant = value.as_str().filter(|_| violation.at.is_empty());
             meant
                 .and_then(|text| did_you_mean(text, texts()))
                 .or_else(|| Some(format!("the schema allows {}", listed(values))))
@@ -162,14 +164,14 @@ fn help(misfit: &SchemaViolation, value: &Json) -> Option<String> {
 fn listed(values: &[Json]) -> String {
     let mut shown: Vec<String> = values
         .iter()
-        .take(LISTED)
+        .take(MAX_LISTED)
         .map(|value| match value {
             Json::String(text) if !text.is_empty() => format!("`{text}`"),
             other => format!("`{other}`"),
         })
         .collect();
-    if values.len() > LISTED {
-        shown.push(format!("and {} others", values.len() - LISTED));
+    if values.len() > MAX_LISTED {
+        shown.push(format!("and {} others", values.len() - MAX_LISTED));
     }
     shown.join(", ")
 }

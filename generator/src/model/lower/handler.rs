@@ -41,7 +41,7 @@ impl Lowering<'_> {
             method,
             cause: cause(&family, section, field, initial_delay.clone()),
             filters: filters.clone(),
-            policy: policy(section),
+            retry: retry_options(section),
             param: section.param.as_ref().map(|param| param.value.clone()),
         };
         if fields.is_empty() {
@@ -66,7 +66,7 @@ impl Lowering<'_> {
             return Some(HandlerFamily::Daemon);
         }
         if section.timer.is_some() {
-            return self.pace(section).map(HandlerFamily::Timer);
+            return self.schedule(section).map(HandlerFamily::Timer);
         }
         let triggers = section.on.as_ref().map_or(&[][..], OneOrMany::as_slice);
         let kinds: BTreeSet<_> = triggers.iter().map(|trigger| trigger.value).collect();
@@ -111,9 +111,9 @@ impl Lowering<'_> {
     }
 
     /// When a timer is called: at an interval, when the object is idle, or both.
-    fn pace(&mut self, section: &HandlerSection) -> Option<TimerSchedule> {
+    fn schedule(&mut self, section: &HandlerSection) -> Option<TimerSchedule> {
         let idle = section.idle.map(|idle| idle.value.0);
-        let pace = match (section.interval, idle) {
+        let schedule = match (section.interval, idle) {
             (Some(interval), idle) => TimerSchedule::Every {
                 interval: interval.value.0,
                 sharp: section.sharp.is_some_and(|sharp| sharp.value),
@@ -129,7 +129,7 @@ impl Lowering<'_> {
                 return None;
             }
         };
-        Some(pace)
+        Some(schedule)
     }
 
     fn initial_delay(&mut self, section: &HandlerSection) -> Option<StartDelay> {
@@ -230,10 +230,10 @@ fn cause(
             cancellation_timeout: time(section.cancellation_timeout),
             cancellation_polling: time(section.cancellation_polling),
         }),
-        (HandlerFamily::Timer(pace), field) => HandlerCause::Timer(TimerOptions {
+        (HandlerFamily::Timer(schedule), field) => HandlerCause::Timer(TimerOptions {
             field,
             initial_delay,
-            pace: *pace,
+            schedule: *schedule,
         }),
         (HandlerFamily::Event, field) => HandlerCause::Event { field },
         (HandlerFamily::Field, Some(field)) => HandlerCause::Field {
@@ -242,14 +242,16 @@ fn cause(
         },
         (HandlerFamily::Change(triggers), Some(field)) => HandlerCause::Field {
             field,
-            within: kinds(section, triggers),
+            within: change_triggers(section, triggers),
         },
-        (HandlerFamily::Change(triggers), None) => HandlerCause::Change(kinds(section, triggers)),
+        (HandlerFamily::Change(triggers), None) => {
+            HandlerCause::Change(change_triggers(section, triggers))
+        }
         (HandlerFamily::Field, None) => unreachable!("a field handler without a field was refused"),
     }
 }
 
-fn kinds(section: &HandlerSection, triggers: &BTreeSet<Trigger>) -> ChangeTriggers {
+fn change_triggers(section: &HandlerSection, triggers: &BTreeSet<Trigger>) -> ChangeTriggers {
     ChangeTriggers {
         triggers: triggers.clone(),
         optional: section.optional.is_some_and(|optional| optional.value),
@@ -257,7 +259,7 @@ fn kinds(section: &HandlerSection, triggers: &BTreeSet<Trigger>) -> ChangeTrigge
     }
 }
 
-fn policy(section: &HandlerSection) -> RetryOptions {
+fn retry_options(section: &HandlerSection) -> RetryOptions {
     RetryOptions {
         errors: section.errors.map(|errors| errors.value),
         timeout: section.timeout.map(|timeout| timeout.value.0),

@@ -30,7 +30,7 @@ pub(super) fn hooks(manifest: &Manifest, diagnostics: &mut Diagnostics) -> Vec<H
         let mut lowering = Lowering {
             source: manifest.source,
             schema: None,
-            limits: LimitsCheck::Kept,
+            limits: LimitsCheck::Enforced,
             resolve: &|_, _, _| None,
             diagnostics,
         };
@@ -60,7 +60,7 @@ fn hook(section: &HookSection, moment: Moment, name: &Spanned<String>, method: S
         id: section.id.as_ref().unwrap_or(name).value.clone(),
         method,
         moment,
-        policy: RetryOptions {
+        retry: RetryOptions {
             errors: section.errors.map(|errors| errors.value),
             timeout: section.timeout.map(|timeout| timeout.value.0),
             retries: section.retries.map(|retries| retries.value),

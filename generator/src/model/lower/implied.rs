@@ -10,7 +10,7 @@ type EntryWithHandler<'a> = (Handler, &'a HandlerSection);
 
 /// Tells in one note for each consequence, however many handlers have it. It does not name them in
 /// its title, so it is told once for a kind, and not again with each handler.
-pub(super) fn tell(
+pub(super) fn add_notes(
     source: SourceId,
     kind: &HandledKind,
     handlers: &[EntryWithHandler<'_>],

@@ -11,7 +11,7 @@ use crate::model::index::{Index, InvalidIndexType, RustType, is_taken};
 use crate::model::operator::HandledKind;
 
 /// What keys and values are if nothing is said.
-const USUAL: &str = "String";
+const DEFAULT_TYPE: &str = "String";
 
 /// The types of the operator's kinds by their names, as seen from a module next to theirs; those
 /// whose names several kinds share are not among them.
@@ -100,7 +100,7 @@ impl Lowering<'_> {
         read: impl Fn(&str) -> Result<RustType, InvalidIndexType>,
     ) -> Option<RustType> {
         let Some(written) = written else {
-            return read(USUAL).ok();
+            return read(DEFAULT_TYPE).ok();
         };
         let help = |problem: &InvalidIndexType| match problem {
             InvalidIndexType::Unknown(name) => {

@@ -43,7 +43,7 @@ impl<'a> KindFinder<'a> {
         }
         match (&section.crd, &section.builtin, &section.select) {
             (Some(file), None, None) => self.custom(section, file),
-            (None, Some(name), None) => self.standard(section, name),
+            (None, Some(name), None) => self.builtin(section, name),
             (None, None, Some(select)) => {
                 selection::lower(self.manifest, section, select, self.diagnostics)
             }
@@ -67,7 +67,7 @@ impl<'a> KindFinder<'a> {
         }
     }
 
-    fn standard(
+    fn builtin(
         &mut self,
         section: &ResourceSection,
         name: &Spanned<String>,
@@ -78,7 +78,7 @@ impl<'a> KindFinder<'a> {
                 self.error(Code::ManifestValue, misplaced.span, message, "remove it");
             }
         }
-        let Some(standard) = builtin_kinds::find(&name.value) else {
+        let Some(builtin) = builtin_kinds::find(&name.value) else {
             let names: Vec<_> = builtin_kinds::ALL
                 .iter()
                 .map(builtin_kinds::BuiltinKind::name)
@@ -104,16 +104,16 @@ impl<'a> KindFinder<'a> {
             return None;
         };
         Some(HandledKind {
-            group: standard.group.to_owned(),
-            version: standard.version.to_owned(),
-            kind: standard.kind.to_owned(),
-            plural: standard.plural.to_owned(),
-            scope: standard.scope,
-            status: standard.status,
-            module: RustIdent::of_module(standard.kind).to_string(),
-            type_name: standard.kind.to_owned(),
-            trait_prefix: standard.kind.to_owned(),
-            origin: KindOrigin::Builtin(standard),
+            group: builtin.group.to_owned(),
+            version: builtin.version.to_owned(),
+            kind: builtin.kind.to_owned(),
+            plural: builtin.plural.to_owned(),
+            scope: builtin.scope,
+            status: builtin.status,
+            module: RustIdent::of_module(builtin.kind).to_string(),
+            type_name: builtin.kind.to_owned(),
+            trait_prefix: builtin.kind.to_owned(),
+            origin: KindOrigin::Builtin(builtin),
             sample: None,
             handlers: Vec::new(),
             webhooks: Vec::new(),

@@ -19,7 +19,7 @@ pub(super) struct KindLowering<'a> {
     /// The schema of its objects, if it has one.
     pub(super) schema: Option<&'a Schema>,
     /// Where the manifest says that webhooks stay when the operator stops.
-    pub(super) standing_webhooks: Option<Span>,
+    pub(super) unmanaged_webhooks: Option<Span>,
     /// The types of all kinds of the operator, with their paths.
     pub(super) kind_types: &'a BTreeMap<String, String>,
     pub(super) diagnostics: &'a mut Diagnostics,
@@ -35,7 +35,7 @@ impl KindLowering<'_> {
     pub(super) fn lower(mut self, section: &ResourceSection) -> (Vec<Handler>, Vec<Webhook>) {
         let source = self.source;
         let fields = match &self.kind.origin {
-            KindOrigin::Builtin(standard) => FieldSource::Standard(standard),
+            KindOrigin::Builtin(builtin) => FieldSource::Builtin(builtin),
             KindOrigin::Custom(resource) => FieldSource::Custom(resource),
             KindOrigin::Selected(_) => FieldSource::Selected,
         };
@@ -47,7 +47,7 @@ impl KindLowering<'_> {
             let lowering = Lowering {
                 source,
                 schema: self.schema,
-                limits: LimitsCheck::Kept,
+                limits: LimitsCheck::Enforced,
                 resolve: &resolve,
                 diagnostics: self.diagnostics,
             };
@@ -62,7 +62,7 @@ impl KindLowering<'_> {
             let lowering = Lowering {
                 source,
                 schema: self.schema,
-                limits: LimitsCheck::Kept,
+                limits: LimitsCheck::Enforced,
                 resolve: &resolve,
                 diagnostics: self.diagnostics,
             };
@@ -77,18 +77,18 @@ impl KindLowering<'_> {
             let lowering = Lowering {
                 source,
                 schema: self.schema,
-                limits: LimitsCheck::Kept,
+                limits: LimitsCheck::Enforced,
                 resolve: &resolve,
                 diagnostics: self.diagnostics,
             };
-            if let Some(webhook) = lowering.webhook(written, self.kind, self.standing_webhooks)
+            if let Some(webhook) = lowering.webhook(written, self.kind, self.unmanaged_webhooks)
                 && self.is_new_webhook(&webhook, written, &webhooks)
             {
                 webhooks.push((webhook, written));
             }
         }
         self.check_methods(&handlers, &webhooks);
-        implied::tell(source, self.kind, &handlers, self.diagnostics);
+        implied::add_notes(source, self.kind, &handlers, self.diagnostics);
         (
             handlers.into_iter().map(|(handler, _)| handler).collect(),
             webhooks.into_iter().map(|(webhook, _)| webhook).collect(),

@@ -25,8 +25,8 @@ pub(super) struct Lowering<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LimitsCheck {
     /// They are: the API server has stored them.
-    Kept,
-    /// Nobody knows: the API server validates what mutating webhooks have made of an object.
+    Enforced,
+    /// Nobody is_known: the API server validates what mutating webhooks have made of an object.
     Unchecked,
 }
 

@@ -70,7 +70,7 @@ impl SelectionLowering<'_> {
             version: selector.version().unwrap_or_default().to_owned(),
             kind: name.clone(),
             plural: String::new(),
-            // Nobody knows; both have to be reckoned with.
+            // Nobody is_known; both have to be reckoned with.
             scope: Scope::Namespaced,
             status: StatusSubresource::Present,
             module: RustIdent::of_module(&name).to_string(),

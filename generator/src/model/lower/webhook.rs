@@ -13,13 +13,13 @@ const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(30);
 
 impl Lowering<'_> {
-    /// One webhook, if the entry makes sense. `standing` is where the manifest says that all
+    /// One webhook, if the entry makes sense. `unmanaged` is where the manifest says that all
     /// webhooks stay when the operator stops.
     pub(super) fn webhook(
         mut self,
         section: &WebhookSection,
         kind: &HandledKind,
-        standing: Option<Span>,
+        unmanaged: Option<Span>,
     ) -> Option<Webhook> {
         let before = self.diagnostics.count(Severity::Error);
         let role = self.role(section);
@@ -28,7 +28,7 @@ impl Lowering<'_> {
         if let Some(operations) = &section.operations {
             self.check_operations(operations.as_slice());
         }
-        self.warn_of_blocking(section, kind, standing);
+        self.warn_of_blocking(section, kind, unmanaged);
         let function = section.function()?;
         let sound = self.diagnostics.count(Severity::Error) == before;
         if role == Some(WebhookRole::Mutate) {
@@ -158,7 +158,7 @@ impl Lowering<'_> {
         &mut self,
         section: &WebhookSection,
         kind: &HandledKind,
-        standing: Option<Span>,
+        unmanaged: Option<Span>,
     ) {
         let ignores = section.ignore_failures.is_some_and(|it| it.value);
         let Some(function) = section.function().filter(|_| !ignores) else {
@@ -167,7 +167,7 @@ impl Lowering<'_> {
         let persistent = section.persistent.filter(|persistent| persistent.value);
         let staying = persistent
             .map(|persistent| (persistent.span, "it stays when the operator stops"))
-            .or(standing.map(|span| (span, "all webhooks stay when the operator stops")));
+            .or(unmanaged.map(|span| (span, "all webhooks stay when the operator stops")));
         let diagnostic = match (&kind.origin, staying) {
             (KindOrigin::Builtin(_), _) => Diagnostic::warning(
                 Code::BlockingWebhook,

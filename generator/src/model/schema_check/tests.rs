@@ -30,9 +30,9 @@ spec:
     assert!(!diagnostics.has_errors(), "{diagnostics:?}");
     let root = &crds[0].versions[0].schema;
     let schema = field(root, &["field".to_owned()]).expect("a field");
-    misfit(schema, value).map_or_else(
+    violation(schema, value).map_or_else(
         || "fits".to_owned(),
-        |misfit| format!("{}{}", misfit.at, misfit.reason),
+        |violation| format!("{}{}", violation.at, violation.reason),
     )
 }
 
