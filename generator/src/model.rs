@@ -1,4 +1,4 @@
-//! What the inputs mean: resources, the Rust types of their fields, and the handlers of an operator.
+//! The model of an operator: its resources, the Rust types of their fields, and its handlers.
 
 mod alternatives;
 pub mod builtin_kinds;

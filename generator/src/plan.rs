@@ -1,4 +1,4 @@
-//! What a run wants on disk: one entry per file, decided before anything is written.
+//! Plans the files of a run before any of them is written.
 
 mod file;
 mod user_files;
@@ -33,36 +33,36 @@ pub use file::{CratePath, FileContent, NotACratePath, PlannedFile};
 pub(crate) use user_files::KUSTOMIZATION;
 pub use user_files::UserFiles;
 
-/// What the handlers of a new crate do.
+/// The bodies of the handlers in a new crate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InitialHandlers {
-    /// They tell the log that they were called.
+    /// They log each call.
     #[default]
     Stubs,
-    /// They keep a child in step with each object.
+    /// They create and update a child for each object.
     Children,
 }
 
-/// What a new crate finds around it.
+/// The environment of a new crate.
 #[derive(Clone, Debug)]
 pub struct CrateEnvironment {
-    /// Where the runtime comes from, as a TOML value.
+    /// The source of the runtime dependency, as a TOML value.
     pub runtime: String,
     /// Whether the crate becomes part of a workspace.
     pub has_workspace: bool,
 }
 
-/// Everything that a run wants on disk.
+/// All files of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// The files.
     pub files: Vec<PlannedFile>,
-    /// The notes on the manifest, which are remembered so that nobody is told twice.
+    /// The notes on the manifest, which the lock file keeps so that each is printed once.
     pub notes: BTreeSet<String>,
 }
 
 /// Plans every file of an operator crate that already has its own `Cargo.toml` and `main.rs`.
-/// `advance` is told how many kinds are done, each time before the next one.
+/// Before each kind, `advance` is called with the number of finished kinds.
 #[must_use]
 pub fn operator(
     operator: &Operator,
@@ -136,7 +136,8 @@ pub fn types(
         .collect()
 }
 
-/// Plans the files that only a new crate gets, beside what every crate has or in place of it.
+/// Plans the files that only a new crate gets; they replace files of [`operator`] with the same
+/// path.
 #[must_use]
 pub fn new_crate(
     operator: &Operator,
@@ -146,7 +147,7 @@ pub fn new_crate(
     let name = operator.name.as_str();
     let has_children = initial_handlers == InitialHandlers::Children && !operator.kinds.is_empty();
     let children = has_children.then(|| children(operator));
-    // With kinds, it comes with the files of their handlers.
+    // If there are kinds, it is planned with the files of their handlers.
     let handlers = (operator.kinds.is_empty() && operator.hooks.is_empty())
         .then(|| scaffold("src/handlers.rs", &HandlersView::new(operator)));
     let tests = TestsView::new(operator).map(|tests| scaffold("tests/operator.rs", &tests));
@@ -185,7 +186,7 @@ pub fn new_crate(
     .collect()
 }
 
-/// Handlers that keep children in step, and the permissions for that.
+/// The handlers of the preset `child`, and their permissions.
 fn children(operator: &Operator) -> Vec<PlannedFile> {
     let handlers = operator.kinds.iter().map(|kind| {
         let path = format!("src/handlers/{}.rs", kind.module);

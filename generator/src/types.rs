@@ -1,4 +1,4 @@
-//! The types of CustomResourceDefinitions, from texts to texts; nothing is written here.
+//! Generates the types of CustomResourceDefinitions as text, without writing files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,18 +10,18 @@ use crate::model::resource::{CustomResource, VersionChoice};
 use crate::model::shared_types;
 use crate::view::module::{self, TypesLayout};
 
-/// What to make types of.
+/// The options for a run that generates types only.
 #[derive(Clone, Debug, Default)]
 pub struct TypesRequest {
-    /// Which versions.
+    /// The versions.
     pub versions: VersionChoice,
-    /// What to do about names that the API server refuses.
+    /// The treatment of names that the API server rejects.
     pub names: NameFix,
-    /// How the types shall be.
+    /// The options of the types.
     pub options: Options,
 }
 
-/// A file to be written, relative to the folder of the types.
+/// A generated file, relative to the folder of the types.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypesFile {
     /// The path, with slashes.
@@ -30,7 +30,7 @@ pub struct TypesFile {
     pub text: String,
 }
 
-/// Reads the definitions in the texts and maps them, sorted by group and kind.
+/// Reads the CRDs in the sources and maps them, sorted by group and kind.
 #[must_use]
 pub fn resources(
     sources: &Sources,
@@ -65,7 +65,7 @@ pub fn resources(
         })
         .collect();
     for path in request.options.paths().filter(|path| !used.contains(*path)) {
-        let message = format!("an option speaks of `{path}`, where there is no type of its own");
+        let message = format!("an option has the path `{path}`, where no type is generated");
         diagnostics.push(Diagnostic::error(Code::UnknownPath, message));
     }
     resources.sort_by(|a, b| (&a.group, &a.names.kind).cmp(&(&b.group, &b.names.kind)));
@@ -90,7 +90,7 @@ fn add(crd: Crd, crds: &mut BTreeMap<String, Crd>, diagnostics: &mut Diagnostics
     crds.insert(key, crd);
 }
 
-/// Leaves out definitions that have none of the versions, which is a mistake only if all lack one.
+/// Leaves out CRDs that have none of the versions, and reports versions that no CRD has.
 fn keep_versions(
     names: &BTreeSet<String>,
     crds: &mut BTreeMap<String, Crd>,
@@ -125,7 +125,7 @@ fn keep_versions(
     });
 }
 
-/// Gives kinds of the same name modules of different names, after their groups.
+/// Adds the group to the modules of kinds with equal names.
 fn separate(resources: &mut [CustomResource]) {
     let mut count: BTreeMap<RustIdent, usize> = BTreeMap::new();
     for resource in &*resources {

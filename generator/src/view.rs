@@ -1,4 +1,4 @@
-//! Templates and the values that they print; nothing is decided here but layout.
+//! The values that the templates print; only layout is decided here.
 
 pub mod child;
 pub mod cluster_test;

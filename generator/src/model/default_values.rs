@@ -1,4 +1,4 @@
-//! Default values: what the API server fills in, as values of the generated types.
+//! The default values that the API server fills in, as values of the generated types.
 
 use std::collections::BTreeMap;
 
@@ -51,15 +51,15 @@ pub enum DefaultValue {
 /// How a type gets its `Default`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DefaultImpl {
-    /// Not at all: there is no value that would be right.
+    /// There is none: some required field has no default.
     Missing,
-    /// By derive.
+    /// It is derived.
     Derived,
-    /// By hand, because the API server fills in something else than zero.
+    /// It is written out, because the API server fills in other values than zero.
     Written,
 }
 
-/// Answers questions about default values, remembering the answers.
+/// Computes default values, and caches which shapes have a `Default`.
 #[derive(Debug)]
 pub struct Defaults<'s> {
     shapes: &'s Shapes,
@@ -67,7 +67,7 @@ pub struct Defaults<'s> {
 }
 
 impl<'s> Defaults<'s> {
-    /// For these shapes.
+    /// The default values of these shapes.
     #[must_use]
     pub fn new(shapes: &'s Shapes) -> Self {
         Self {
@@ -76,8 +76,8 @@ impl<'s> Defaults<'s> {
         }
     }
 
-    /// The value that a field has when it is left out; `None` if there is none, or if it cannot
-    /// be written down, in which case the field counts as optional.
+    /// The value of a field that is left out; `None` if it has no default, or one that Rust cannot
+    /// express, in which case the field is optional.
     #[must_use]
     pub fn of_field(&self, field: &StructField) -> Option<DefaultValue> {
         let FieldPresence::Default(text) = &field.presence else {
@@ -226,7 +226,7 @@ impl<'s> Defaults<'s> {
         })
     }
 
-    /// A field that a default for the whole struct mentions.
+    /// The value of a field that the default of the whole struct contains.
     fn given(&self, json: &Json, field: &StructField) -> Option<DefaultValue> {
         if json.is_null() && field.nullable {
             return Some(match field.presence {
@@ -243,7 +243,7 @@ impl<'s> Defaults<'s> {
         })
     }
 
-    /// A field that it does not mention.
+    /// The value of a field that the default of the whole struct leaves out.
     fn absent(&self, field: &StructField) -> Option<DefaultValue> {
         match field.presence {
             FieldPresence::Required => None,

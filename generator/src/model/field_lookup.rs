@@ -1,18 +1,18 @@
-//! The type at a field path, for those who write code against the types.
+//! Finds the Rust type of a field by its path.
 
 use super::default_values::Defaults;
 use super::generated_types::{FieldPresence, ShapeBody, StructField, StructShape, Ty};
 use super::k8s_types;
 use super::resource::{CustomResource, TypedVersion};
 
-/// The type at a path.
+/// The type of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolvedField {
-    /// The type as it is written outside its module, without `Option`.
+    /// The type with full paths, without `Option`.
     pub rust: String,
-    /// Whether the value, or anything on the way to it, may be absent or null.
+    /// Whether the value, or anything on the path to it, may be absent or null.
     pub optional: bool,
-    /// Whether it is any JSON, because the schema does not say more.
+    /// Whether it is untyped JSON.
     pub json: bool,
 }
 
@@ -24,15 +24,15 @@ pub struct UnknownField {
     pub name: String,
     /// The path before it; empty for the object itself.
     pub parent: String,
-    /// The names that are most like it, best first.
+    /// The most similar names, best first.
     pub similar: Vec<String>,
 }
 
-/// How many similar names to offer.
+/// The number of similar names to offer.
 const MAX_SUGGESTIONS: usize = 3;
 
 impl CustomResource {
-    /// The path of the root type of a version; `prefix` is where the module of the resource is.
+    /// The path of the root type of a version; `prefix` is the parent of the resource's module.
     #[must_use]
     pub fn root_path(&self, version: &TypedVersion, prefix: &str) -> String {
         format!(
@@ -81,7 +81,7 @@ impl CustomResource {
     }
 }
 
-/// A walk from the root into an object.
+/// Follows a path from the root of an object.
 struct FieldWalk<'a> {
     resource: &'a CustomResource,
     version: &'a TypedVersion,
@@ -163,7 +163,7 @@ impl FieldWalk<'_> {
         field.nullable || (field.presence != FieldPresence::Required && defaults.is_optional(field))
     }
 
-    /// A type as it is written outside its module.
+    /// A type with full paths.
     fn text(&self, ty: &Ty, prefix: &str) -> String {
         match ty {
             Ty::Bool => "bool".to_owned(),
@@ -190,7 +190,7 @@ impl FieldWalk<'_> {
     }
 }
 
-/// The names that are most like a wrong one.
+/// The names that are most similar to a wrong one.
 fn similar(name: &str, names: &[String]) -> Vec<String> {
     let mut ranked: Vec<(usize, &String)> = names
         .iter()
@@ -205,7 +205,7 @@ fn similar(name: &str, names: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// How many letters must be changed to get from one word to another.
+/// The Levenshtein distance.
 fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();

@@ -1,4 +1,4 @@
-//! The Rust types of one resource: a set of shapes, each of which is kept once.
+//! The Rust types that are generated for one resource: a set of shapes without duplicates.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ pub enum Ty {
     String,
     /// `serde_json::Value`
     Json,
-    /// A type that exists already.
+    /// A type that is not generated.
     Existing(ExistingType),
     /// `Vec<T>`
     Vec(Box<Ty>),
@@ -50,7 +50,7 @@ pub enum IntType {
     U64,
 }
 
-/// A type that exists already, in `k8s-openapi` or where an option says.
+/// A type that is not generated: from `k8s-openapi`, or given by an option.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ExistingType {
     /// The full path, or any type expression if it came from an option.
@@ -63,10 +63,10 @@ pub struct ExistingType {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ShapeId(usize);
 
-/// What makes two types the same; descriptions and validations do not count.
+/// The identity of a generated type; descriptions and validations are not part of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
-    /// What it looks like.
+    /// The form and the members.
     pub body: ShapeBody,
     /// The name that an option gave it.
     pub name: Option<TypeName>,
@@ -74,7 +74,7 @@ pub struct Shape {
     pub derives: Vec<String>,
 }
 
-/// The forms that a type can have.
+/// The form of a generated type, with its members.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ShapeBody {
     /// An object with known members.
@@ -87,7 +87,7 @@ pub enum ShapeBody {
     Quantity,
     /// A number or a text.
     IntOrString,
-    /// A type that is too long to be written out where it is used.
+    /// An alias for a type that is too complex to be written out.
     Alias(Ty),
     /// An object with exactly one of these members.
     Union(Vec<(String, Ty)>),
@@ -111,33 +111,33 @@ pub struct StructField {
     pub json: String,
     /// Its type.
     pub ty: Ty,
-    /// Whether it must be there.
+    /// Whether it is required.
     pub presence: FieldPresence,
     /// Whether it may be null.
     pub nullable: bool,
 }
 
-/// Whether a member must be there.
+/// Whether a member is required.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum FieldPresence {
-    /// Always.
+    /// It is always present.
     Required,
     /// It may be left out.
     Optional,
-    /// If left out, the API server fills in this value, here as compact JSON.
+    /// If it is left out, the API server fills in this value (compact JSON).
     Default(String),
 }
 
-/// What is said about a type.
+/// The descriptions of a type and its fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ShapeDocs {
-    /// About the type itself.
+    /// The description of the type.
     pub text: String,
-    /// About each field, in order.
+    /// The descriptions of the fields, in order.
     pub fields: Vec<FieldDocs>,
 }
 
-/// What is said about a field.
+/// The description of a field.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FieldDocs {
     /// The description.
@@ -151,18 +151,18 @@ pub struct FieldDocs {
 pub struct PathStep {
     /// The name of the member in JSON.
     pub field: String,
-    /// Whether it is one of many: an item of an array or a value of a map.
+    /// Whether the step goes on to the items of an array or the values of a map.
     pub item: bool,
 }
 
-/// The place by which a type is named: the best one counts, smaller is better.
+/// The location of a schema; a shape that occurs several times is named after the smallest one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SchemaLocation {
     /// The rank of the version; the storage version is first.
     pub version: usize,
-    /// How deep it is.
+    /// The number of steps.
     pub depth: usize,
-    /// The way from the root.
+    /// The steps from the root.
     pub steps: Vec<PathStep>,
 }
 
@@ -178,7 +178,7 @@ struct ShapeEntry {
     shape: Shape,
     docs: ShapeDocs,
     location: SchemaLocation,
-    /// Whether different things are said about it in different places.
+    /// Whether its locations describe it differently.
     conflicting: bool,
 }
 
@@ -219,7 +219,7 @@ impl IntType {
 // === impl Ty ===
 
 impl Ty {
-    /// The shapes that this type mentions.
+    /// Visits the shapes that this type mentions.
     pub fn for_each_shape(&self, visit: &mut impl FnMut(ShapeId)) {
         match self {
             Self::Shape(id) => visit(*id),
@@ -240,7 +240,7 @@ impl Ty {
         }
     }
 
-    /// The existing types that this type mentions.
+    /// Visits the existing types that this type mentions.
     pub fn for_each_existing<'t>(&'t self, visit: &mut impl FnMut(&'t ExistingType)) {
         match self {
             Self::Existing(existing) => visit(existing),
@@ -308,7 +308,7 @@ impl ShapeBody {
 }
 
 impl StructShape {
-    /// The types of the members, known or not.
+    /// The types of the members, including undeclared ones.
     pub fn types(&self) -> impl Iterator<Item = &Ty> {
         self.fields.iter().map(|field| &field.ty).chain(&self.rest)
     }
@@ -317,7 +317,7 @@ impl StructShape {
 // === impl Shapes ===
 
 impl Shapes {
-    /// Adds a shape, or finds the equal one; the best place gives the name and the words.
+    /// Adds a shape, or finds the equal one; the smallest location gives the name and the docs.
     pub fn intern(&mut self, shape: Shape, docs: ShapeDocs, location: SchemaLocation) -> ShapeId {
         if let Some(id) = self.index.get(&shape) {
             self.list[id.0].merge(docs, location);
@@ -345,19 +345,19 @@ impl Shapes {
         &self.list[id.0].shape
     }
 
-    /// What it looks like.
+    /// Its form and members.
     #[must_use]
     pub fn body(&self, id: ShapeId) -> &ShapeBody {
         &self.shape(id).body
     }
 
-    /// What is said about it.
+    /// Its descriptions.
     #[must_use]
     pub fn docs(&self, id: ShapeId) -> &ShapeDocs {
         &self.list[id.0].docs
     }
 
-    /// The place by which it is named.
+    /// The location that it is named after.
     #[must_use]
     pub fn location(&self, id: ShapeId) -> &SchemaLocation {
         &self.list[id.0].location
@@ -380,7 +380,7 @@ impl ShapeEntry {
         } else if elsewhere && !other.text.is_empty() && kept.text != other.text {
             self.conflicting = true;
         }
-        // What holds in one place only is said there, about the field.
+        // Descriptions that differ are printed with the fields instead.
         if self.conflicting {
             kept.text.clear();
         }
@@ -388,7 +388,7 @@ impl ShapeEntry {
             if kept.text.is_empty() {
                 kept.text = other.text;
             }
-            // A limit that holds in one place only must not be claimed for all.
+            // A limit of one location does not apply to the others.
             kept.limits.retain(|limit| other.limits.contains(limit));
         }
         self.docs = kept;

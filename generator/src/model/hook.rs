@@ -1,19 +1,19 @@
-//! The handlers of the operator as a whole, with every name decided.
+//! The hooks of an operator (startup, cleanup, login, probe), with all names chosen.
 
 use super::handler::RetryOptions;
 pub use crate::load::manifest::Moment;
 
-/// One method of the trait of the operator as a whole.
+/// One method of the `Hooks` trait.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hook {
-    /// The id by which the log tells of it.
+    /// The id in log lines and probe results.
     pub id: String,
     /// The method.
     pub method: String,
     /// When it is called.
     pub moment: Moment,
-    /// How failures are treated.
+    /// What happens after a failure.
     pub retry: RetryOptions,
-    /// What the method is told on every call.
+    /// The value that every call receives.
     pub param: Option<serde_json::Value>,
 }

@@ -1,10 +1,10 @@
-//! Indices: what objects are found by, and what is found, as Rust types.
+//! Indices and the Rust types of their keys and values.
 
 use std::collections::BTreeMap;
 
 use syn::visit::{self, Visit};
 
-/// An index that the manifest declares, maybe for several kinds.
+/// An index that the manifest declares, for one or more kinds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Index {
     /// The name in the manifest.
@@ -20,36 +20,36 @@ pub struct Index {
 /// A Rust type that the manifest names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RustType {
-    /// As it is written.
+    /// The type as the manifest has it.
     pub written: String,
-    /// The same with the path of each name that needs one.
+    /// The same type, with a path for each name that needs one.
     pub resolved: String,
 }
 
-/// Why a text is not a type that can be kept in an index.
+/// The reason why an index cannot hold a type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidIndexType {
-    /// It is no type at all.
+    /// The text is not a Rust type.
     #[error("`{0}` is not a Rust type")]
     Syntax(String),
-    /// A type that refers to something, or is none that a field could have.
+    /// The type borrows, or cannot be the type of a field.
     #[error("`{0}` cannot be kept: an index owns what is in it")]
     NotOwned(String),
-    /// A name that means nothing here.
+    /// The type has an unknown name.
     #[error("there is no type `{0}`")]
     Unknown(String),
-    /// A type that has no equality, or no hash.
+    /// The type of the keys lacks `Eq` or `Hash`.
     #[error("`{0}` cannot be a key: it cannot be compared for equality and hashed")]
     NotAKey(String),
 }
 
-/// Types that are written as they are.
+/// Types that need no path.
 const PLAIN: &[&str] = &[
     "Box", "Option", "Result", "String", "Vec", "bool", "char", "f32", "f64", "i128", "i16", "i32",
     "i64", "i8", "isize", "u128", "u16", "u32", "u64", "u8", "usize",
 ];
 
-/// Types that people write by their last name, and where they are.
+/// Types that the manifest may name without a path, with their paths.
 const KNOWN: &[(&str, &str)] = &[
     ("Arc", "std::sync::Arc"),
     ("BTreeMap", "std::collections::BTreeMap"),
@@ -63,7 +63,7 @@ const KNOWN: &[(&str, &str)] = &[
 /// Types that cannot be keys.
 const UNFIT_FOR_KEYS: &[&str] = &["HashMap", "HashSet", "f32", "f64"];
 
-/// What the index may be called: not like a type that its keys and values may need.
+/// Whether the type of an index cannot have this name, because keys and values may use it.
 #[must_use]
 pub fn is_taken(type_name: &str) -> bool {
     PLAIN.contains(&type_name) || matches!(type_name, "Index" | "Send" | "Sync")
@@ -119,7 +119,7 @@ impl RustType {
     }
 }
 
-/// Looks at all names in a type, from left to right.
+/// Visits all names in a type from left to right, and finds their paths.
 struct NameResolver<'a> {
     text: &'a str,
     kinds: &'a BTreeMap<String, String>,
@@ -157,7 +157,7 @@ impl<'ast> Visit<'ast> for NameResolver<'_> {
         if let Some(last) = last.filter(|last| self.unfit.contains(&last.as_str())) {
             self.refuse(InvalidIndexType::NotAKey(last));
         }
-        // A path of several parts says where it is from.
+        // A path of several segments is complete.
         if let (1, Some(segment)) = (path.segments.len(), path.segments.first()) {
             let name = segment.ident.to_string();
             let known = KNOWN.iter().find(|(known, _)| *known == name);
@@ -175,7 +175,7 @@ impl<'ast> Visit<'ast> for NameResolver<'_> {
     }
 
     fn visit_expr(&mut self, _: &'ast syn::Expr) {
-        // The length of an array is no type.
+        // The length of an array contains no type names.
     }
 }
 
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_kept_is_refused() {
+    fn types_that_an_index_cannot_hold_are_refused() {
         let problem = |text| RustType::of_values(text, &kinds()).unwrap_err().to_string();
         assert_eq!(problem("Vec<"), "`Vec<` is not a Rust type");
         assert_eq!(
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_compared_is_no_key() {
+    fn keys_need_equality_and_a_hash() {
         let problem = |text| RustType::of_keys(text, &kinds()).unwrap_err();
         assert_eq!(
             problem("(u8, f64)"),

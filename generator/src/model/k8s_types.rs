@@ -1,4 +1,4 @@
-//! Types of `k8s-openapi` that can stand for a schema.
+//! Finds the type of `k8s-openapi` that can hold every object of a schema.
 
 mod simple;
 mod table;
@@ -24,7 +24,7 @@ pub(super) fn recognise(
     if builtins == Builtins::None || schema.preserve_unknown || schema.embedded_resource {
         return None;
     }
-    // Its time would lose what is finer than a second.
+    // Its time drops fractions of a second.
     if builtins == Builtins::Compatible && is_condition(schema) {
         return Some(CONDITION.known());
     }

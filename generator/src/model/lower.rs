@@ -1,4 +1,4 @@
-//! From what is written to what it means: kinds are found, names decided, fields typed.
+//! Lowers the manifest to the model: finds kinds, chooses names, resolves the types of fields.
 
 mod field;
 mod filter_checks;
@@ -165,7 +165,8 @@ fn schema<'c>(
     version.map(|version| &version.schema)
 }
 
-/// Where the manifest leaves the webhook configurations to somebody who does not take them away.
+/// The place where the manifest leaves the webhook configurations to cert-manager, so that they
+/// stay when the operator stops.
 fn unmanaged_webhooks(manifest: &Manifest) -> Option<Span> {
     let admission = manifest.operator.admission.as_ref()?;
     let configuration = admission.configuration?;
@@ -240,10 +241,10 @@ fn admission(manifest: &Manifest, diagnostics: &mut Diagnostics) -> AdmissionOpt
     }
 }
 
-/// Kinds of the same name get the version, and if need be the group, into theirs.
+/// Adds the version, and if needed the group, to the modules and traits of kinds with equal names.
 fn disambiguate_modules(kinds: &mut [FoundKind<'_>]) {
     let names: Vec<_> = kinds.iter().map(|(kind, _)| kind.module.clone()).collect();
-    // These modules are next to those of the kinds.
+    // These modules are siblings of the kinds' modules.
     let clash = |name: &String| {
         matches!(name.as_str(), "hooks" | "indices" | "types")
             || names.iter().filter(|other| *other == name).count() > 1
@@ -265,7 +266,7 @@ fn disambiguate_modules(kinds: &mut [FoundKind<'_>]) {
         if let KindOrigin::Custom(resource) = &mut kind.origin {
             resource.module = module;
         }
-        // The Rust type keeps its name inside the module; only the trait is seen next to others.
+        // The Rust type keeps its name inside the module; only the traits share a scope.
         kind.trait_prefix = TypeName::new(&qualified).to_string();
     }
 }

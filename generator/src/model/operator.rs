@@ -1,4 +1,4 @@
-//! The operator with everything decided: what the views print.
+//! The complete model of an operator, from which the views are made.
 
 use std::collections::BTreeSet;
 
@@ -21,41 +21,41 @@ use crate::load::manifest::{Configuration, SettingValue, Tracking, TunedSection}
 pub struct Operator {
     /// The name of the crate and of everything that is deployed.
     pub name: String,
-    /// How it gets along with others.
+    /// Its peering with other operators.
     pub peering: Peering,
-    /// How one of its replicas becomes the leader, if there are several.
+    /// The leader election among its replicas.
     pub leader_election: Option<LeaderElection>,
-    /// The namespaces that are served unless the command line says otherwise; all if empty.
+    /// The namespaces to watch unless the command line names others; all if empty.
     pub namespaces: Vec<String>,
-    /// What is tuned.
+    /// The settings that the manifest changes.
     pub settings: Vec<TunedSection>,
-    /// The handlers of the operator as a whole, in the order of the manifest.
+    /// The hooks, in the order of the manifest.
     pub hooks: Vec<Hook>,
     /// The kinds, in the order of the manifest.
     pub kinds: Vec<HandledKind>,
     /// The files with CustomResourceDefinitions.
     pub crd_files: Vec<CrdFile>,
-    /// How webhooks are made known.
+    /// The configuration of webhooks.
     pub admission: AdmissionOptions,
 }
 
-/// How webhooks are made known to the API server.
+/// The webhook configurations of an operator.
 #[derive(Clone, Debug)]
 pub struct AdmissionOptions {
     /// The name of the webhook configurations.
     pub name: String,
-    /// Whether the manifest says so.
+    /// Whether the manifest gives the name.
     pub is_named: bool,
-    /// Who writes them.
+    /// Whether the operator or cert-manager maintains them.
     pub configuration: Configuration,
 }
 
 /// A file with CustomResourceDefinitions.
 #[derive(Clone, Debug)]
 pub struct CrdFile {
-    /// Where it is, relative to the crate.
+    /// The path relative to the crate.
     pub path: String,
-    /// What it says.
+    /// The content.
     pub text: String,
 }
 
@@ -78,43 +78,43 @@ pub struct HandledKind {
     pub module: String,
     /// The Rust type.
     pub type_name: String,
-    /// What the name of its trait begins with: the type, or more where kinds share their names.
+    /// The prefix of its trait: the type, with version and group if several kinds share the name.
     pub trait_prefix: String,
-    /// Where the Rust type comes from.
+    /// The origin of the Rust type.
     pub origin: KindOrigin,
-    /// The body of an object that the server accepts, as far as that can be guessed.
+    /// An object that the API server probably accepts.
     pub sample: Option<serde_json::Value>,
     /// The handlers, in the order of the manifest.
     pub handlers: Vec<Handler>,
     /// The webhooks, in the order of the manifest.
     pub webhooks: Vec<Webhook>,
-    /// The user's type of which one is kept for each object.
+    /// The user's type for the memo of each object.
     pub memo: Option<String>,
-    /// Of which objects the last handled state is kept.
+    /// The objects whose last handled state is kept.
     pub tracking: Tracking,
 }
 
-/// Where the Rust type of a kind comes from.
+/// The origin of the Rust type of a kind.
 #[derive(Clone, Debug)]
 pub enum KindOrigin {
-    /// From k8s-openapi.
+    /// A type of k8s-openapi.
     Builtin(&'static BuiltinKind),
-    /// Made from a CustomResourceDefinition.
+    /// A type generated from a CustomResourceDefinition.
     Custom(Box<CustomResource>),
-    /// Whatever the cluster has, of any shape.
+    /// Untyped objects of all kinds that a selector matches.
     Selected(Selector),
 }
 
 // === impl Operator ===
 
 impl Operator {
-    /// Whether the API server asks it about anything.
+    /// Whether it has any webhook.
     #[must_use]
     pub fn has_webhooks(&self) -> bool {
         self.kinds.iter().any(|kind| !kind.webhooks.is_empty())
     }
 
-    /// The only namespaces that are served, if they are known by name.
+    /// The watched namespaces, if the manifest lists them by name and without patterns.
     #[must_use]
     pub fn fixed_namespaces(&self) -> Option<BTreeSet<&str>> {
         let names = self.namespaces.iter().map(|pattern| {
@@ -125,7 +125,7 @@ impl Operator {
         (!names.is_empty()).then_some(names)
     }
 
-    /// Whether namespaces are looked for.
+    /// Whether the operator watches namespaces.
     #[must_use]
     pub fn scans_namespaces(&self) -> bool {
         let disabled = ("disabled", SettingValue::Flag(true));
@@ -145,7 +145,7 @@ impl Operator {
         indices
     }
 
-    /// The name of the Service that leads to its webhooks, and of the Secret with their certificates.
+    /// The name of the Service of its webhooks, and of the Secret with their certificates.
     #[must_use]
     pub fn webhook_service(&self) -> String {
         format!("{}-webhook", self.name)
@@ -161,12 +161,12 @@ impl HandledKind {
         format!("{}Handlers", self.trait_prefix)
     }
 
-    /// The indices in which its objects are found.
+    /// The indices that contain its objects.
     pub fn indices(&self) -> impl Iterator<Item = &Index> {
         self.handlers.iter().filter_map(Handler::index)
     }
 
-    /// What is selected, if it is not one kind.
+    /// The selector, unless it is a single kind.
     #[must_use]
     pub fn selector(&self) -> Option<&Selector> {
         match &self.origin {
@@ -175,7 +175,7 @@ impl HandledKind {
         }
     }
 
-    /// Whether some objects could be of both.
+    /// Whether an object can belong to both.
     #[must_use]
     pub fn may_overlap(&self, other: &Self) -> bool {
         match (self.selector(), other.selector()) {

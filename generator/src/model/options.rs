@@ -1,11 +1,11 @@
-//! What the user wants changed about the types, mostly path by path.
+//! Options for generated types, most of them per path.
 
 use std::collections::BTreeMap;
 
 use super::generated_types::ExistingType;
 use super::identifier::TypeName;
 
-/// What the user wants changed about the types; paths look like `spec.containers[].name`.
+/// Options for generated types; paths look like `spec.containers[].name`.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Names of types, by path.
@@ -18,7 +18,7 @@ pub struct Options {
     pub derives_everywhere: Vec<String>,
     /// When to use the types of `k8s-openapi`.
     pub builtins: Builtins,
-    /// Whether enums have a variant that keeps values unknown to the schema.
+    /// Whether enums have a variant for values that the schema does not list.
     pub open_enums: bool,
     /// Whether structs have a `with_…` method per field.
     pub builders: bool,
@@ -27,10 +27,10 @@ pub struct Options {
 /// When to use the types of `k8s-openapi` for objects that look like them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Builtins {
-    /// When every value that the schema allows comes out as it went in.
+    /// If every value that the schema allows is unchanged by a round trip.
     #[default]
     Exact,
-    /// Also when values are only normalised: `1` to `"1"` in quantities, times to whole seconds.
+    /// Also if a round trip normalises values: `1` to `"1"` in quantities, times to whole seconds.
     Compatible,
     /// Never.
     None,
@@ -55,13 +55,13 @@ impl Options {
         self.derives.get(path).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether no option speaks of a path.
+    /// Whether no option has a path.
     #[must_use]
     pub fn has_no_paths(&self) -> bool {
         self.names.is_empty() && self.replacements.is_empty() && self.derives.is_empty()
     }
 
-    /// All paths that options speak of.
+    /// The paths of all options.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         let names = self.names.keys();
         let others = self.replacements.keys().chain(self.derives.keys());

@@ -1,4 +1,4 @@
-//! The permissions that an operator needs, each with the reason for it.
+//! The RBAC rules that an operator needs, each verb with its reason.
 
 use kopf_core::selection::{Name, Selector};
 
@@ -9,45 +9,46 @@ use super::status_subresource::StatusSubresource;
 use crate::load::crd::Scope;
 use crate::load::manifest::Configuration;
 
-/// All groups, or all resources with all their subresources.
+/// All groups, or all resources with their subresources.
 const ALL: &str = "*";
 
-/// Where a permission is needed.
+/// The scope in which a rule is granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleScope {
-    /// For objects that belong to the cluster, or to find namespaces.
+    /// The whole cluster.
     Cluster,
-    /// In each served namespace.
+    /// Each namespace that the operator watches.
     ServedNamespaces,
-    /// In the namespace of the operator.
+    /// The namespace of the operator.
     OwnNamespace,
 }
 
 /// One rule of a role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RbacRule {
-    /// Where it is needed.
+    /// The scope in which it is granted.
     pub scope: RuleScope,
     /// The API groups, empty for the core group.
     pub groups: Vec<String>,
     /// The resources or subresources, in plural.
     pub resources: Vec<String>,
-    /// The names of the only objects that it is about; all if empty.
+    /// The names of the objects; all if empty.
     pub names: Vec<String>,
     /// The verbs, each with the reason for it.
     pub verbs: Vec<Grant>,
 }
 
-/// A verb and why it is needed.
+/// A verb and the reason for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
     /// The verb.
     pub verb: &'static str,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// The least that the handlers of `operator` need; what their functions do beyond that is not known here.
+/// The rules that the runtime needs for the handlers of `operator`. Requests that the handler
+/// functions send themselves are not covered.
 #[must_use]
 pub fn rules(operator: &Operator) -> Vec<RbacRule> {
     let watched = operator.kinds.iter().filter(|kind| kind.is_watched());
@@ -66,7 +67,7 @@ pub fn rules(operator: &Operator) -> Vec<RbacRule> {
     rules
 }
 
-/// What is needed in the namespace of the operator only: its lease, and its certificates.
+/// The rules for the namespace of the operator: its lease and its certificates.
 fn own_rules(operator: &Operator) -> Vec<RbacRule> {
     let election = operator.leader_election.as_ref();
     let mut rules = election.map(lease_rules).unwrap_or_default();
@@ -76,8 +77,8 @@ fn own_rules(operator: &Operator) -> Vec<RbacRule> {
     rules
 }
 
-/// Events about an object are in its namespace, those about objects of the cluster in the
-/// operator's own.
+/// Kubernetes events about an object are in its namespace, those about cluster-scoped objects in
+/// the namespace of the operator.
 fn event_rules(operator: &Operator) -> Vec<RbacRule> {
     let writes = |object_scope: Scope| {
         let is_of = |kind: &&HandledKind| kind.scope == object_scope || kind.selector().is_some();
@@ -93,11 +94,11 @@ fn event_rules(operator: &Operator) -> Vec<RbacRule> {
         verbs: vec![
             Grant {
                 verb: "create",
-                reason: "what happens to an object is reported on it".to_owned(),
+                reason: "posts Kubernetes events about objects".to_owned(),
             },
             Grant {
                 verb: "patch",
-                reason: "repeats are counted".to_owned(),
+                reason: "counts repeated events".to_owned(),
             },
         ],
     };
@@ -114,7 +115,7 @@ fn event_rules(operator: &Operator) -> Vec<RbacRule> {
     scopes.into_iter().flatten().map(rule).collect()
 }
 
-/// What lets a custom kind that is not there yet be noticed as soon as it comes.
+/// Lets the operator notice a CRD that is installed later.
 fn definition_rule(operator: &Operator) -> Option<RbacRule> {
     let watched = operator.kinds.iter().filter(|kind| kind.is_watched());
     if watched.clone().any(|kind| kind.selector().is_some()) {
@@ -125,7 +126,7 @@ fn definition_rule(operator: &Operator) -> Option<RbacRule> {
             names: Vec::new(),
             verbs: grants(
                 &["list", "watch"],
-                "kinds that are selected are noticed as they come and go",
+                "notices when kinds that match a selection are installed or removed",
             ),
         });
     }
@@ -140,12 +141,12 @@ fn definition_rule(operator: &Operator) -> Option<RbacRule> {
         names,
         verbs: grants(
             &["list", "watch"],
-            "a kind that comes after the operator is noticed at once",
+            "notices when a CRD is installed after the operator has started",
         ),
     })
 }
 
-/// Patterns match namespaces as they come and go.
+/// Namespace patterns need a watch on namespaces.
 fn namespaces_rule(operator: &Operator) -> Option<RbacRule> {
     let follows = !operator.namespaces.is_empty()
         && operator.fixed_namespaces().is_none()
@@ -157,7 +158,7 @@ fn namespaces_rule(operator: &Operator) -> Option<RbacRule> {
         names: Vec::new(),
         verbs: grants(
             &["list", "watch"],
-            "those that match are served as they come and go",
+            "finds the namespaces that match the patterns",
         ),
     })
 }
@@ -175,7 +176,7 @@ fn configuration_rule(operator: &Operator) -> RbacRule {
         names: vec![operator.admission.name.clone()],
         verbs: grants(
             &["get", "update"],
-            "webhooks are configured while they are served",
+            "configures the webhooks while the operator runs",
         ),
     }
 }
@@ -200,10 +201,10 @@ fn certificate_rule(operator: &Operator) -> RbacRule {
 fn peering_rule(operator: &Operator, membership: &Membership) -> RbacRule {
     let is_fixed = operator.fixed_namespaces().is_some();
     let reason = match (&membership.name, is_fixed) {
-        (Some(_), true) => "other operators are met here",
-        (None, true) => "other operators are met here, if it exists",
-        (Some(_), false) => "other operators are met here, with -A or -n",
-        (None, false) => "other operators are met here, if it exists, with -A or -n",
+        (Some(_), true) => "peering with other operators",
+        (None, true) => "peering with other operators, if it exists",
+        (Some(_), false) => "peering with other operators, with -A or -n",
+        (None, false) => "peering with other operators, if it exists, with -A or -n",
     };
     let (scope, resources) = if is_fixed {
         (RuleScope::ServedNamespaces, vec!["kopfpeerings"])
@@ -231,8 +232,12 @@ fn lease_rules(election: &LeaderElection) -> Vec<RbacRule> {
         verbs: grants(verbs, reason),
     };
     vec![
-        // What does not exist yet has no name that a rule could be about.
-        rule(Vec::new(), &["create"], "the first leader makes the lease"),
+        // RBAC cannot restrict `create` to a name.
+        rule(
+            Vec::new(),
+            &["create"],
+            "the first leader creates the lease",
+        ),
         rule(
             vec![election.lease.clone()],
             &["get", "list", "watch", "patch"],
@@ -252,7 +257,7 @@ fn grants(verbs: &[&'static str], reason: &str) -> Vec<Grant> {
 fn kind_rules(operator: &Operator, kind: &HandledKind) -> Vec<RbacRule> {
     let is_fixed = operator.fixed_namespaces().is_some();
     let scope = match kind.scope {
-        // Some of what is selected may not live in namespaces.
+        // A selection may match cluster-scoped kinds.
         Scope::Namespaced if is_fixed && kind.selector().is_none() => RuleScope::ServedNamespaces,
         Scope::Namespaced | Scope::Cluster => RuleScope::Cluster,
     };
@@ -270,10 +275,10 @@ fn kind_rules(operator: &Operator, kind: &HandledKind) -> Vec<RbacRule> {
         names.join(", ")
     };
     let all = names(&|_| true);
-    let seen_by = if all.is_empty() {
-        "it is in kopf.yaml".to_owned()
+    let read_reason = if all.is_empty() {
+        "named in kopf.yaml".to_owned()
     } else {
-        format!("seen by {all}")
+        format!("needed by {all}")
     };
     let only_indexed = !kind.handlers.is_empty() && kind.indices().count() == kind.handlers.len();
     let reading: &[&'static str] = if only_indexed {
@@ -281,12 +286,12 @@ fn kind_rules(operator: &Operator, kind: &HandledKind) -> Vec<RbacRule> {
     } else {
         &["get", "list", "watch"]
     };
-    let seen_by = if only_indexed {
-        format!("found in {all}")
+    let read_reason = if only_indexed {
+        format!("fills {all}")
     } else {
-        seen_by
+        read_reason
     };
-    let mut verbs = grants(reading, &seen_by);
+    let mut verbs = grants(reading, &read_reason);
     let writing = names(&Handler::writes);
     let mut rules = Vec::new();
     if !writing.is_empty() {
@@ -302,7 +307,7 @@ fn kind_rules(operator: &Operator, kind: &HandledKind) -> Vec<RbacRule> {
             verb: "patch",
             reason: reasons.join("; "),
         });
-        // All resources are all subresources as well.
+        // `*` includes all subresources.
         if kind.status == StatusSubresource::Present && plural != ALL {
             rules.push(RbacRule {
                 scope,
@@ -329,7 +334,7 @@ fn kind_rules(operator: &Operator, kind: &HandledKind) -> Vec<RbacRule> {
     rules
 }
 
-/// The group and the plural of what a selection means, as far as that is known here.
+/// The group and the plural of a selection, or `*` if only the cluster knows them.
 fn granted(selector: &Selector) -> (String, String) {
     let plural = match selector.name() {
         Name::Plural(plural) => plural,

@@ -1,4 +1,4 @@
-//! A resource: its names, its versions, and the types of each version.
+//! A custom resource: its names, its versions, and the types of each version.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::load::crd::{Column, Crd, CrdVersion, Names as CrdNames, Scale, Scope}
 /// A resource, as one CustomResourceDefinition describes it.
 #[derive(Clone, Debug)]
 pub struct CustomResource {
-    /// The text that it came from.
+    /// The file that defines it.
     pub source: SourceId,
     /// The name of the definition.
     pub crd_name: String,
@@ -44,7 +44,7 @@ pub struct TypedVersion {
     pub module: RustIdent,
     /// Whether objects are stored in this version.
     pub storage: bool,
-    /// Whether the version is deprecated, and what is said about that.
+    /// The deprecation warning, if the version is deprecated.
     pub deprecated: Option<String>,
     /// Whether there is a status subresource.
     pub status: bool,
@@ -60,7 +60,7 @@ pub struct TypedVersion {
     pub type_names: TypeNames,
 }
 
-/// Which versions to make types for.
+/// The versions for which types are generated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum VersionChoice {
     /// All that are served.
@@ -68,7 +68,7 @@ pub enum VersionChoice {
     Served,
     /// The one in which objects are stored.
     Storage,
-    /// Those with these names, served or not.
+    /// The versions with these names, served or not.
     Named(BTreeSet<String>),
 }
 
@@ -158,7 +158,7 @@ impl TypedVersion {
     }
 }
 
-/// The module of a kind, which is not named like one of those inside it.
+/// The module of a kind, which must not have the name of a version module inside it.
 fn module(kind: &str, versions: &[TypedVersion]) -> RustIdent {
     let name = RustIdent::of_module(kind);
     if versions.iter().any(|version| version.module == name) {
@@ -168,7 +168,7 @@ fn module(kind: &str, versions: &[TypedVersion]) -> RustIdent {
     }
 }
 
-/// The versions to map, the storage version first, the others in the order of the text.
+/// The versions to map: the storage version first, the others in the order of the CRD.
 fn choose<'c>(
     crd: &'c Crd,
     versions: &VersionChoice,

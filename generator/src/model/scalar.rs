@@ -38,7 +38,7 @@ pub(super) fn integer(schema: &Schema) -> IntType {
         Some("uint64" | "uint") => IntType::U64,
         _ => IntType::I64,
     };
-    // A limit or a default beyond the format shows that the format is not meant.
+    // A limit or default outside the range of the format shows that the format is wrong.
     let (least, most) = int.range();
     let beyond = ["minimum", "maximum"]
         .iter()

@@ -1,7 +1,7 @@
-//! Whether an object can ever have a certain value in a field, as far as the field's schema tells.
+//! Checks whether the schema of a field allows a value.
 //!
-//! Rules in CEL, formats and `not` are not looked at, nor patterns that cannot be read: in doubt,
-//! a value fits.
+//! CEL rules, formats, `not` and patterns that cannot be parsed are ignored: in doubt, a value is
+//! allowed.
 
 use std::fmt;
 
@@ -10,33 +10,33 @@ use serde_json::Value as Json;
 
 use crate::load::schema::{Additional, Kind, Schema};
 
-/// What keeps a value out of all objects.
+/// The part of a value that the schema does not allow.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SchemaViolation {
-    /// The way into the value, such as `.ports[0]`; empty for the value itself.
+    /// The path into the value, such as `.ports[0]`; empty for the value itself.
     pub(crate) at: String,
-    /// What is wrong there.
+    /// The reason.
     pub(crate) reason: ViolationReason,
 }
 
-/// What is wrong with a value.
+/// The reason why a schema does not allow a value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ViolationReason {
-    /// It has another type than this one.
+    /// The field holds this type.
     Type(JsonType),
-    /// It is none of these.
+    /// The value is none of these.
     Enumeration(Vec<Json>),
-    /// It does not keep to a keyword that has this value.
+    /// The value violates a keyword that has this value.
     Limit(&'static str, Json),
-    /// It lacks a property.
+    /// A required property is missing.
     Missing(String),
-    /// It has a property that no object keeps; these are known.
+    /// The API server prunes this property; these are declared.
     Unknown(String, Vec<String>),
-    /// It fits no branch of `anyOf` or `oneOf`.
+    /// No branch of `anyOf` or `oneOf` allows the value.
     NoBranch,
 }
 
-/// What a field holds.
+/// The JSON type that a field holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JsonType {
     Boolean,
@@ -48,18 +48,18 @@ pub(crate) enum JsonType {
     String,
 }
 
-/// How a schema is read.
+/// The role of a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SchemaReading {
-    /// As the structure of objects, in which only declared properties are kept.
+    /// It describes the structure: the API server prunes undeclared properties.
     Structure,
-    /// As a branch of a junction, which only restricts.
+    /// It is a branch of `allOf`, `anyOf` or `oneOf`, which only restricts values.
     Restriction,
 }
 
-/// The schema of the field at a path, if the schemas on the way to it say so much.
+/// The schema of the field at a path, if all schemas on the path declare it.
 pub(crate) fn field<'s>(root: &'s Schema, keys: &[String]) -> Option<&'s Schema> {
-    // The metadata is described by Kubernetes, whatever the definition says.
+    // Kubernetes defines the metadata, whatever the CRD declares.
     if matches!(
         keys.first().map(String::as_str),
         Some("metadata" | "apiVersion" | "kind")
@@ -70,7 +70,7 @@ pub(crate) fn field<'s>(root: &'s Schema, keys: &[String]) -> Option<&'s Schema>
         .try_fold(root, |schema, key| member(schema, key))
 }
 
-/// Why no object has this value in a field with this schema.
+/// The reason why no object can have this value in a field with this schema.
 pub(crate) fn violation(schema: &Schema, value: &Json) -> Option<SchemaViolation> {
     check(schema, value, SchemaReading::Structure).err()
 }
@@ -185,7 +185,7 @@ fn check_limits(schema: &Schema, value: &Json) -> Result<(), SchemaViolation> {
     Ok(())
 }
 
-/// A number of characters or entries, among the numbers of schemas.
+/// A count, in the number type that schemas use for limits.
 fn count(number: usize) -> f64 {
     u32::try_from(number).map_or(f64::INFINITY, f64::from)
 }
@@ -194,14 +194,13 @@ fn is_multiple(number: f64, step: f64) -> bool {
     step == 0.0 || (number / step).fract().abs() < 1e-9
 }
 
-/// Classes such as `\d` mean ASCII to the API server. That is also how they are read here, which is
-/// right for texts in ASCII; of others nothing is said.
+/// Classes such as `\d` match ASCII only, as in the API server; a text beyond ASCII is not checked.
 fn could_match(pattern: &str, text: &str) -> bool {
     let regex = RegexBuilder::new(pattern).unicode(false).build();
     !text.is_ascii() || regex.map_or(true, |regex| regex.is_match(text.as_bytes()))
 }
 
-/// Whether two values are equal, numbers by what they count.
+/// Whether two values are equal; `1` equals `1.0`.
 fn same(left: &Json, right: &Json) -> bool {
     left == right || matches!((left.as_f64(), right.as_f64()), (Some(a), Some(b)) if a == b)
 }
@@ -209,7 +208,7 @@ fn same(left: &Json, right: &Json) -> bool {
 // === impl Holds ===
 
 impl JsonType {
-    /// What a field with this schema holds, if that is one thing.
+    /// The type that a field with this schema holds, if there is exactly one.
     fn of(schema: &Schema) -> Option<Self> {
         if schema.int_or_string {
             return Some(Self::IntegerOrString);
@@ -224,7 +223,7 @@ impl JsonType {
         })
     }
 
-    /// What a field of this Rust type holds, if that is one thing.
+    /// The JSON type of a Rust type, if there is exactly one.
     pub(crate) fn of_rust_type(rust: &str) -> Option<Self> {
         match rust {
             "bool" => Some(Self::Boolean),
@@ -237,7 +236,7 @@ impl JsonType {
         }
     }
 
-    /// Whether it can hold this value.
+    /// Whether a field of this type can hold this value.
     pub(crate) fn can_hold(self, value: &Json) -> bool {
         let is_integer = value.is_i64() || value.is_u64();
         match self {

@@ -1,4 +1,4 @@
-//! From schemas to types: what each schema allows decides what can hold it without loss.
+//! Maps OpenAPI schemas to Rust types that hold every allowed value without loss.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ pub(super) struct SchemaMapper<'a> {
 pub struct RootObject {
     /// The members beside `apiVersion`, `kind` and `metadata`.
     pub body: StructShape,
-    /// What is said about them.
+    /// Their descriptions.
     pub docs: ShapeDocs,
 }
 
@@ -55,7 +55,7 @@ impl SchemaMapper<'_> {
         }
     }
 
-    /// The type of a schema, without regard to whether it may be null.
+    /// The type of a schema, ignoring `nullable`.
     fn ty(&mut self, schema: &Schema) -> Ty {
         let path = self.path();
         if let Some(replacement) = self.options.replacement(&path) {
@@ -92,7 +92,7 @@ impl SchemaMapper<'_> {
 
     /// The type of the items of an array or the values of a map.
     fn item(&mut self, schema: &Schema) -> Ty {
-        // Only the outermost of nested collections is one of a named many.
+        // Nested collections share one step, so only the outermost one changes it.
         let outer = self
             .steps
             .last_mut()
@@ -273,7 +273,7 @@ impl SchemaMapper<'_> {
         Some(self.intern(ShapeBody::Union(variants), docs))
     }
 
-    /// An enum of the types that `oneOf` or `anyOf` name, if JSON tells them apart.
+    /// An untagged enum of the branches of `oneOf` or `anyOf`, if their JSON types differ.
     fn alternatives(&mut self, schema: &Schema) -> Option<Ty> {
         let branches = alternatives::distinct_branches(schema)?;
         let types = branches.iter().map(|branch| self.ty(branch)).collect();
@@ -325,7 +325,7 @@ impl SchemaMapper<'_> {
         ))
     }
 
-    /// The path as options write it; empty when no option needs it.
+    /// The path as options write it; empty if no option has a path.
     fn path(&self) -> String {
         if self.options.has_no_paths() {
             return String::new();
@@ -364,7 +364,7 @@ impl SchemaMapper<'_> {
     }
 }
 
-/// A path as people write it: `spec.containers[].name`.
+/// A path such as `spec.containers[].name`.
 pub(super) fn path_text(steps: &[PathStep]) -> String {
     let names: Vec<String> = steps
         .iter()
@@ -388,7 +388,7 @@ fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     })
 }
 
-/// Adds what every embedded resource has.
+/// Adds the fields of every embedded resource.
 fn embed(fields: &mut Vec<StructField>, docs: &mut Vec<FieldDocs>) {
     for name in ["metadata", "kind", "apiVersion"] {
         if let Some(index) = fields.iter().position(|field| field.json == name) {

@@ -1,4 +1,4 @@
-//! Types that several resources have in common are defined once.
+//! Defines types that several resources have in common once.
 
 use std::collections::HashMap;
 
@@ -7,14 +7,14 @@ use super::identifier::TypeName;
 use super::resource::CustomResource;
 use super::type_names::DefiningModule;
 
-/// Where a type is defined.
+/// The module that defines a type, and its name there.
 struct TypeDefinition {
     resource: usize,
     version: usize,
     name: TypeName,
 }
 
-/// All definitions so far, by what they look like; the shapes inside are numbers of definitions.
+/// All definitions so far, by shape; the shapes inside are numbers of definitions.
 #[derive(Default)]
 struct TypeDefinitions {
     list: Vec<TypeDefinition>,
@@ -22,10 +22,10 @@ struct TypeDefinitions {
     in_all: HashMap<(Shape, ShapeDocs), ShapeId>,
 }
 
-/// Lets resources take types from the first one that defines them.
+/// Replaces types by re-exports from the first resource that defines them.
 ///
-/// Within a project, types are the same if they look the same; beyond, they must be large, or what
-/// is said about them must be the same too. Every module keeps all its names, so nothing changes for its users.
+/// Within a project, types with equal shapes are the same; across projects, they must also be
+/// large or have equal descriptions. Every module keeps all its names, so its users need no change.
 pub fn across(resources: &mut [CustomResource]) {
     let mut definitions = TypeDefinitions::default();
     for index in 0..resources.len() {
@@ -54,9 +54,9 @@ pub fn across(resources: &mut [CustomResource]) {
     }
 }
 
-/// What must be said about a type for it to be the same in another project.
+/// The descriptions that must be equal for a type to be the same in another project.
 ///
-/// A type of many members is not the same by chance; one of few often is.
+/// A type with many members is hardly equal by chance; one with few often is.
 fn distinguishing_docs(resource: &CustomResource, id: ShapeId) -> ShapeDocs {
     const MANY: usize = 4;
     match resource.shapes.body(id) {
@@ -65,7 +65,7 @@ fn distinguishing_docs(resource: &CustomResource, id: ShapeId) -> ShapeDocs {
     }
 }
 
-/// Groups of one project: `cilium.io`, `fluxcd.io`.
+/// The domain that the API groups of one project share: `cilium.io`, `fluxcd.io`.
 fn project(group: &str) -> String {
     let labels: Vec<&str> = group.rsplit('.').take(2).collect();
     labels.join(".")
@@ -77,7 +77,7 @@ impl TypeDefinitions {
     /// Finds or adds the definition of every shape that a resource defines.
     fn add(&mut self, index: usize, resource: &CustomResource) -> HashMap<ShapeId, ShapeId> {
         let mut found = HashMap::new();
-        // A shape only mentions shapes with smaller numbers, so those are known already.
+        // A shape mentions only shapes with smaller numbers, which are already in `found`.
         for id in resource.shapes.ids() {
             let Some((version, name)) = definition_of(resource, id) else {
                 continue;

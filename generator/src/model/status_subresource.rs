@@ -1,10 +1,10 @@
-//! Whether a kind's status is written apart from the rest.
+//! The status subresource of a kind.
 
-/// Whether `status` is written through its own subresource.
+/// Whether a kind has a status subresource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusSubresource {
-    /// It is.
+    /// `status` is written through the subresource.
     Present,
-    /// It is not: status is a field like any other, or there is none.
+    /// `status` is a field like any other, or absent.
     Absent,
 }

@@ -1,4 +1,4 @@
-//! Names for types: as short as possible, and the same as long as their surroundings are.
+//! Chooses the names of generated types: short ones, which other parts of the schema do not change.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use super::generated_types::{
 };
 use super::identifier::{RustIdent, TypeName, singular};
 
-/// Names that generated modules need for themselves.
+/// Names that generated modules use themselves.
 const RESERVED: &[&str] = &[
     "ApiResource",
     "AsRef",
@@ -63,7 +63,7 @@ const RESERVED: &[&str] = &[
     "Vec",
 ];
 
-/// Names that a kind cannot have, because code around its type needs them for something else.
+/// Names that a kind cannot have, because the code around its type uses them.
 const UNAVAILABLE_FOR_KINDS: &[&str] = &[
     "BTreeMap",
     "Box",
@@ -107,7 +107,7 @@ const UNAVAILABLE_FOR_KINDS: &[&str] = &[
     "Vec",
 ];
 
-/// Names that say nothing without the name of what they belong to.
+/// Field names that are too general to name a type without the name of the parent.
 const GENERIC: &[&str] = &[
     "action",
     "class",
@@ -156,19 +156,19 @@ const GENERIC: &[&str] = &[
     "version",
 ];
 
-/// The names of the types of one version, and those that it takes from earlier ones.
+/// The names of the types of one version, including types that it re-exports from other modules.
 #[derive(Clone, Debug, Default)]
 pub struct TypeNames {
-    /// The types that this version defines, best location first.
+    /// The types that this version defines, smallest location first.
     pub defined: Vec<(ShapeId, TypeName)>,
-    /// The types that are defined elsewhere: where, their names there and here.
+    /// The types that other modules define: the module, the name there and the name here.
     pub shared: BTreeMap<DefiningModule, BTreeMap<TypeName, TypeName>>,
-    /// Names that options ask for although they are taken.
+    /// Names given by options that are already taken.
     pub clashes: Vec<TypeName>,
     index: BTreeMap<ShapeId, TypeName>,
 }
 
-/// A module that defines types for others.
+/// A module whose types another one re-exports.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DefiningModule {
     /// Another version of the same resource, by its rank.
@@ -183,17 +183,17 @@ pub enum DefiningModule {
 }
 
 impl TypeNames {
-    /// Takes a type from elsewhere.
+    /// Re-exports a type of another module.
     pub(super) fn share(&mut self, module: DefiningModule, there: TypeName, here: TypeName) {
         self.shared.entry(module).or_default().insert(there, here);
     }
 
-    /// All names, of types defined here or elsewhere.
+    /// The names of all types, defined here or re-exported.
     pub fn all(&self) -> impl Iterator<Item = &TypeName> {
         self.index.values()
     }
 
-    /// Whether a reserved name is not used yet.
+    /// Whether neither the kind nor a type has this name.
     fn is_free(&self, name: &TypeName, kind: &TypeName) -> bool {
         name != kind && !self.all().any(|used| used == name)
     }
@@ -221,7 +221,8 @@ pub(super) fn root(kind: &str) -> TypeName {
     }
 }
 
-/// Names the shapes of a version that are reachable from `roots`; `earlier` are already named.
+/// Names the shapes of a version that are reachable from `roots`; `earlier` are the names of the
+/// versions before it.
 pub(super) fn allocate<'t>(
     kind: &TypeName,
     roots: impl Iterator<Item = &'t Ty>,
@@ -262,7 +263,7 @@ pub(super) fn allocate<'t>(
     names
 }
 
-/// The reserved name of a type that is the same everywhere.
+/// The reserved name of a type that has the same name in every resource.
 fn fixed_name(body: &ShapeBody) -> Option<TypeName> {
     match body {
         ShapeBody::Quantity => Some(TypeName::new("Quantity")),
@@ -272,14 +273,14 @@ fn fixed_name(body: &ShapeBody) -> Option<TypeName> {
     }
 }
 
-/// Whether an object is a condition as Kubernetes has them, perhaps with more members.
+/// Whether an object has the members of `metav1.Condition`, and possibly more.
 fn is_condition(body: &StructShape) -> bool {
     ["lastTransitionTime", "message", "reason", "status", "type"]
         .iter()
         .all(|name| body.fields.iter().any(|field| field.json == *name))
 }
 
-/// Names given by the user come first, so that others make room.
+/// Shapes that the user named come first, so that no other type takes their names.
 fn rank(id: ShapeId, shapes: &Shapes) -> (bool, &SchemaLocation) {
     (shapes.shape(id).name.is_none(), shapes.location(id))
 }
@@ -304,7 +305,7 @@ fn collect(
     }
 }
 
-/// Takes the type from an earlier version, unless its name means something else here.
+/// Re-exports the type of an earlier version, unless its name is taken in this version.
 fn share(
     id: ShapeId,
     kind: &TypeName,

@@ -1,16 +1,16 @@
-//! Validations as sentences for documentation.
+//! Describes the validations of a schema in sentences for doc comments.
 
 use serde_json::Value as Json;
 
 use crate::load::schema::Schema;
 
-/// The pattern that Kubernetes itself puts on quantities, in its essential part.
+/// The characteristic part of the pattern that Kubernetes puts on quantities.
 pub(super) const QUANTITY: &str = "(([KMGTPE]i)|[numkMGTPE]|";
 
-/// Longer values are left out: a pattern of many lines helps nobody.
+/// Longer values are left out, because a pattern of many lines does not help readers.
 const MAX_LENGTH: usize = 120;
 
-/// What a value must fulfil beyond its type, one sentence each.
+/// The constraints on a value beyond its type, one sentence each.
 pub(super) fn sentences(schema: &Schema) -> Vec<String> {
     let mut sentences = Vec::new();
     let bounds = bounds(schema);
@@ -36,7 +36,7 @@ pub(super) fn sentences(schema: &Schema) -> Vec<String> {
     match schema.limits.list_type.as_deref() {
         Some("map") => {
             let keys = schema.limits.list_map_keys.join("`, `");
-            sentences.push(format!("Items are told apart by `{keys}`."));
+            sentences.push(format!("Items are identified by `{keys}`."));
         }
         Some("set") => sentences.push("Items are all different.".to_owned()),
         _ => {}
@@ -78,7 +78,7 @@ fn bounds(schema: &Schema) -> Vec<String> {
         .collect()
 }
 
-/// Whether a format says more than the type does.
+/// Whether a format says more than the type.
 fn adds_information(format: &str) -> bool {
     !matches!(
         format,

@@ -10,19 +10,19 @@ use serde::{Deserialize, Serialize};
 #[serde(try_from = "String", into = "String")]
 pub struct CratePath(String);
 
-/// Why a text is not a [`CratePath`].
+/// The text is not a [`CratePath`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a path inside the operator crate")]
 pub struct NotACratePath(String);
 
-/// What should become of one file.
+/// The text of one file, by owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileContent {
-    /// Made by kopf-gen alone: exactly this text, every time.
+    /// Owned by kopf-gen: every run writes exactly this text.
     Generated(String),
-    /// The user's: written when it is missing, never touched afterwards.
+    /// Owned by the user: written if it is missing, and never changed afterwards.
     Scaffold(String),
-    /// The user's, with something added to what it holds now.
+    /// Owned by the user, with an addition to the present text.
     Splice {
         /// The text that the addition was computed from.
         before: String,
@@ -34,13 +34,13 @@ pub enum FileContent {
 /// One file of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedFile {
-    /// Where the file goes.
+    /// The path.
     pub path: CratePath,
-    /// What it holds and whose it is.
+    /// The text and its owner.
     pub content: FileContent,
 }
 
-/// What a template prints, with one line break at the end.
+/// The output of a template, with one line break at the end.
 pub(crate) fn text(view: &impl askama::Template) -> String {
     let mut text = view.render().expect("writing to a string cannot fail");
     text.truncate(text.trim_end().len());
@@ -75,7 +75,7 @@ impl CratePath {
         &self.0
     }
 
-    /// The place on disk for a crate in `root`.
+    /// The path on disk for a crate in `root`.
     #[must_use]
     pub fn below(&self, root: &Path) -> PathBuf {
         self.0
@@ -116,7 +116,7 @@ impl PlannedFile {
         }
     }
 
-    /// A file that is the user's once it exists.
+    /// A file that the user owns once it exists.
     #[must_use]
     pub fn scaffold(path: CratePath, text: String) -> Self {
         Self {

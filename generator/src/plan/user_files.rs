@@ -1,4 +1,4 @@
-//! Additions to the user's files: stubs for new handlers, modules for new kinds, nothing else.
+//! Plans additions to the user's files: stubs for new handlers and modules for new kinds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::view::phrases::article;
 use crate::view::scaffold::{HandlersView, HooksScaffoldView, KindHandlersView};
 use crate::view::stub::{NameStyle, stub};
 
-/// The user's Rust files, as they are on disk.
+/// The user's Rust files, as read from disk.
 #[derive(Clone, Debug, Default)]
 pub struct UserFiles {
     files: BTreeMap<CratePath, UserFile>,
@@ -26,10 +26,10 @@ struct UserFile {
     text: String,
 }
 
-/// What applies everything in `deploy/`.
+/// The Kustomization that applies the files in `deploy/`.
 pub(crate) const KUSTOMIZATION: &str = "deploy/kustomization.yaml";
 
-/// What has to be added to which file; several additions to one file follow each other.
+/// The additions per file; several additions to one file are made one after another.
 struct Additions<'a> {
     user: &'a UserFiles,
     changed: BTreeMap<CratePath, String>,
@@ -41,26 +41,26 @@ struct HandlerTrait {
     trait_name: String,
     module: String,
     methods: Vec<TraitMethod>,
-    /// The kind, if something is remembered of its objects.
+    /// The kind, if it has a memo.
     memo_kind: Option<HandledKind>,
-    /// What its methods handle: "a Pod".
+    /// The objects of its methods: "a Pod".
     subject: String,
-    /// Whose handlers they are: "Pod".
+    /// The owner of its methods: "Pod".
     owner: String,
-    /// The file in which it begins.
+    /// The text of a new file for it.
     scaffold: String,
 }
 
 enum ImplLocation<'a> {
-    /// The handlers of the handler_trait are implemented here.
+    /// This file implements the trait.
     Found(CratePath, UserSource<'a>),
-    /// Nobody implements them yet, and the usual place is free.
+    /// No file implements the trait, and its default file does not exist.
     Missing,
-    /// Nobody implements them, but the usual place is taken, or a file cannot be read as Rust.
+    /// No file implements the trait, but its default file exists, or a file is not valid Rust.
     Unclear,
 }
 
-/// Plans what the user's files need for `operator`.
+/// Plans the additions that `operator` needs.
 #[must_use]
 pub(super) fn additions(
     operator: &Operator,
@@ -93,10 +93,10 @@ pub(super) fn additions(
     additions.finish()
 }
 
-/// The files in `deploy/` that come and go with what the manifest declares.
+/// The files in `deploy/` whose existence depends on the manifest.
 const DEPLOYED: [&str; 4] = ["crds.yaml", "rbac.yaml", "peering.yaml", "webhooks.yaml"];
 
-/// Tells where the user's list of what is applied does not fit the files that are planned.
+/// Warns if the user's Kustomization lists other files than those that are planned.
 pub(super) fn check_deployment(
     files: &[PlannedFile],
     user: &UserFiles,
@@ -137,7 +137,7 @@ pub(super) fn check_deployment(
     }
 }
 
-/// Where a Kustomization names a file, comments aside.
+/// The offset at which a Kustomization names a file outside of comments.
 fn listed(text: &str, name: &str) -> Option<usize> {
     let mut start = 0;
     text.split_inclusive('\n').find_map(|line| {
@@ -193,7 +193,7 @@ impl UserFiles {
         self.files.insert(path, UserFile { source, text });
     }
 
-    /// Adds `deploy/kustomization.yaml`, which is the user's too.
+    /// Adds `deploy/kustomization.yaml`, which the user owns.
     pub fn add_kustomization(&mut self, sources: &mut Sources, text: String) {
         let source = sources.add(KUSTOMIZATION, text.clone());
         self.kustomization = Some(UserFile { source, text });
@@ -275,7 +275,7 @@ impl Additions<'_> {
         ImplLocation::Unclear
     }
 
-    /// The home of a handler_trait with stubs for what it lacks, if it lacks anything.
+    /// The file of a trait with stubs for its missing methods; `None` if none is missing.
     fn with_stubs(
         &self,
         handler_trait: &HandlerTrait,
@@ -302,7 +302,7 @@ impl Additions<'_> {
                 continue;
             }
             let (start, name) = (left_over.offset, &left_over.name);
-            // Offsets count in the text with additions, and additions come after every old method.
+            // Additions come after every old method, so offsets of old methods are still right.
             let span = Span::new(start, start + name.len());
             diagnostics.push(
                 Diagnostic::warning(
@@ -349,7 +349,7 @@ impl Additions<'_> {
         Some(after)
     }
 
-    /// Whether some file of the user has the type of the memo already.
+    /// Whether a file of the user already declares the type of the memo.
     fn declares_memo(&self, kind: &HandledKind) -> bool {
         let name = kind.memo.as_deref().unwrap_or_default();
         let declares = |file: &UserFile| {

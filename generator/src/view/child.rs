@@ -1,4 +1,4 @@
-//! Handlers that begin with something to do: a child is kept in step with each object.
+//! The handlers of the preset `child`: each object gets a ConfigMap that follows its spec.
 
 use askama::Template;
 
@@ -9,7 +9,7 @@ use super::scaffold::KindHandlersView;
 use super::stub::{INDENT, NameStyle, with_body};
 use crate::model::operator::{HandledKind, KindOrigin, Operator};
 
-/// The function that keeps children in step, as `kopf.yaml` names it.
+/// The name of the handler in `kopf.yaml`.
 pub const HANDLER: &str = "sync_child";
 
 /// `deploy/children.yaml`.
@@ -28,7 +28,7 @@ struct ChildView {
     patch: String,
     patch_params: String,
     spec: &'static str,
-    /// Whether the status keeps what the handler reports.
+    /// Whether the schema of the status has a field for the handler's result.
     reports: bool,
 }
 
@@ -52,7 +52,7 @@ impl KindHandlersView {
     #[must_use]
     pub fn with_children(kind: &HandledKind) -> Self {
         let mut imports = ImportList::default();
-        // A kind may be called like what it needs.
+        // A kind can have the name of an import.
         imports.reserve(&kind.type_name);
         let child = ChildView {
             name: call(
@@ -95,7 +95,7 @@ fn has_spec(kind: &HandledKind) -> bool {
     }
 }
 
-/// Whether what the handler reports has a place in the status.
+/// Whether the schema of the status has a field for the handler's result.
 fn keeps_results(kind: &HandledKind) -> bool {
     match &kind.origin {
         KindOrigin::Builtin(_) | KindOrigin::Selected(_) => false,

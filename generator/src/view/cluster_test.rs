@@ -10,7 +10,7 @@ use crate::model::handler::{Handler, HandlerCause};
 use crate::model::identifier::RustIdent;
 use crate::model::operator::{HandledKind, KindOrigin, Operator};
 
-/// A test that drives one object through its life.
+/// A test that creates an object, waits until it is handled, and deletes it.
 #[derive(Debug, Template)]
 #[template(path = "scaffold/cluster.rs")]
 pub struct ClusterTestView<'a> {
@@ -18,7 +18,7 @@ pub struct ClusterTestView<'a> {
     definitions: Vec<String>,
     object: String,
     function: String,
-    /// How the objects are reached.
+    /// The statement that gets access to the objects.
     objects: Vec<String>,
     what: &'static str,
     condition: &'static str,
@@ -26,8 +26,7 @@ pub struct ClusterTestView<'a> {
 }
 
 impl<'a> ClusterTestView<'a> {
-    /// A test of the first kind of `operator` whose objects live in namespaces, and whose
-    /// definition it brings along; `None` if it has no such kind.
+    /// A test of the first namespaced custom kind of `operator`; `None` if it has no such kind.
     #[must_use]
     pub fn new(operator: &'a Operator) -> Option<Self> {
         let custom = |kind: &&HandledKind| matches!(kind.origin, KindOrigin::Custom(_));
@@ -51,7 +50,7 @@ impl<'a> ClusterTestView<'a> {
             definitions: definitions.collect(),
             object: serde_json::to_string_pretty(sample).unwrap_or_default(),
             function: format!(
-                "{}_{}_lives_and_goes",
+                "{}_{}_is_handled_and_deleted",
                 article(&kind.type_name),
                 name.bare()
             ),
@@ -63,7 +62,7 @@ impl<'a> ClusterTestView<'a> {
     }
 }
 
-/// How it shows that an object was handled.
+/// The condition that shows that an object was handled, in words and as code.
 fn handled_condition(kind: &HandledKind) -> (&'static str, &'static str) {
     let all = |handler: &&Handler| handler.filters.is_empty() && handler.field().is_none();
     let mut handlers = kind.handlers.iter().filter(all);
@@ -79,7 +78,7 @@ fn handled_condition(kind: &HandledKind) -> (&'static str, &'static str) {
         return ("it was handled", condition);
     }
     if handlers.any(Handler::holds_deletion) {
-        return ("it is held", "|it| !it.finalizers().is_empty()");
+        return ("it has a finalizer", "|it| !it.finalizers().is_empty()");
     }
-    ("it is there", "|_| true")
+    ("it exists", "|_| true")
 }

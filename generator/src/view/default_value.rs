@@ -1,4 +1,5 @@
-//! Default values as Rust expressions, laid out as rustfmt does.
+//! Default values as Rust expressions. The layout of rustfmt is imitated by hand, because the types
+//! are printed without a formatter.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +17,7 @@ const STRUCT_WIDTH: usize = 18;
 /// The widest list or call on one line.
 const LIST_WIDTH: usize = 60;
 
-/// What makes a `String` of a literal.
+/// The call that turns a literal into a `String`.
 const OWNED: &str = ".to_owned()";
 
 /// The start of an expression, what is inside it, and its end.
@@ -123,7 +124,7 @@ impl VersionWriter<'_> {
     }
 }
 
-/// Whether clippy would take a number for one of the constants of mathematics.
+/// Whether clippy would suggest a constant of `std::f64::consts` for a number.
 fn resembles_constant(value: f64) -> bool {
     use std::f64::consts::*;
     const CONSTANTS: [f64; 19] = [
@@ -186,7 +187,7 @@ impl ExpressionGroup {
         let margin = " ".repeat(indent + 4);
         let mut text = format!("{}\n", self.open);
         for part in &self.parts {
-            // Nothing may follow the rest of a struct.
+            // No comma may follow `..` in a struct.
             let comma = if part.starts_with("..") { "" } else { "," };
             let long = margin.len() + part.len() + 1 > LINE_WIDTH && !part.contains('\n');
             match part.split_once(": ") {

@@ -1,4 +1,4 @@
-//! Descriptions as doc comments that rustdoc and clippy accept, whatever they contain.
+//! Turns descriptions of schemas into doc comments that rustdoc and clippy accept.
 
 /// A paragraph or an item of a list, each on one line as in `k8s-openapi`, or a block of code.
 enum DocBlock {
@@ -7,7 +7,7 @@ enum DocBlock {
     Code(Vec<String>),
 }
 
-/// What a line of a description is.
+/// The kind of a line of a description.
 enum DocLine {
     Blank,
     /// An item of a list, whose text is indented by this much.
@@ -15,7 +15,7 @@ enum DocLine {
     Text,
 }
 
-/// The lines of a doc comment, each with its slashes; none if there is nothing to say.
+/// The lines of a doc comment, each with its slashes; none if the description is empty.
 pub(super) fn outer<T: AsRef<str>>(description: &str, notes: &[T]) -> Vec<String> {
     comment("///", description, notes)
 }
@@ -27,7 +27,7 @@ pub(super) fn inner<T: AsRef<str>>(description: &str, notes: &[T]) -> Vec<String
 
 fn comment<T: AsRef<str>>(slashes: &str, description: &str, notes: &[T]) -> Vec<String> {
     let mut blocks = markdown(description);
-    // What is required of a value goes on in the paragraph about it.
+    // Notes on validation continue the last paragraph.
     for note in notes {
         let note = escape(note.as_ref());
         match blocks.last_mut() {
@@ -121,7 +121,7 @@ impl DocBlock {
         Self::Text(escape_start(text))
     }
 
-    /// Code in a fence, as far as a comment can hold it.
+    /// Fenced code, without characters that a comment cannot contain.
     fn code(lines: &[&str]) -> Self {
         let clean = |line: &&str| -> String {
             let line = line.replace('\t', "    ");
@@ -163,7 +163,7 @@ fn classify(text: &str) -> DocLine {
     DocLine::Text
 }
 
-/// Keeps the first characters of a paragraph from meaning something.
+/// Escapes the start of a paragraph that Markdown would take for markup.
 fn escape_start(text: &str) -> String {
     if text.starts_with(['#', '>', '|', '+', '=']) || text.starts_with("- ") || text == "-" {
         return format!("\\{text}");
@@ -175,7 +175,7 @@ fn escape_start(text: &str) -> String {
     text.to_owned()
 }
 
-/// Escapes what Markdown, HTML and rustdoc's links would take for their own.
+/// Escapes the syntax of Markdown, HTML and rustdoc links.
 fn escape(text: &str) -> String {
     let code_is_closed = text.matches('`').count().is_multiple_of(2) && !text.contains("``");
     let mut out = String::with_capacity(text.len() + 8);
@@ -218,7 +218,7 @@ fn escape(text: &str) -> String {
     out
 }
 
-/// Characters that rustc rejects because they make text look different from what it is.
+/// Characters that change the direction of text, which rustc rejects.
 const fn is_deceptive(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn links_html_and_urls_are_tamed() {
+    fn links_html_and_urls_are_escaped() {
         check(
             "See [foo], <bar>, a[0] and https://k8s.io/docs. Or `x[<y>]`.",
             &["/// See \\[foo\\], \\<bar>, a\\[0\\] and <https://k8s.io/docs>. Or `x[<y>]`."],
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn rulers_and_nothing() {
+    fn rulers_separate_and_blank_text_prints_nothing() {
         check("A\n===\nB", &["/// A", "///", "/// B"]);
         check("  \n ", &[]);
     }

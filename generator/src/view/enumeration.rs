@@ -1,4 +1,4 @@
-//! Enums: of strings, of integers, of members and of types.
+//! Enums: of strings, of integers, of alternative members and of alternative types.
 
 use askama::Template;
 
@@ -78,7 +78,7 @@ impl VersionWriter<'_> {
         if open {
             let other = other_variant(&names);
             views.push(VariantView {
-                docs: vec!["/// A value that the schema does not know.".to_owned()],
+                docs: vec!["/// A value that the schema does not list.".to_owned()],
                 attributes: vec!["#[serde(untagged)]".to_owned()],
                 text: format!("{other}(String)"),
             });
@@ -136,7 +136,7 @@ impl VersionWriter<'_> {
             .collect();
         if open {
             views.push(VariantView {
-                docs: vec!["/// A value that the schema does not know.".to_owned()],
+                docs: vec!["/// A value that the schema does not list.".to_owned()],
                 attributes: Vec::new(),
                 text: "Other(i64)".to_owned(),
             });
@@ -271,7 +271,7 @@ fn untagged_name(ty: &Ty) -> &'static str {
     }
 }
 
-/// Silences clippy where the schema itself repeats a word in all values.
+/// Silences clippy if all values of the schema repeat a word.
 fn repetition(name: &TypeName, variants: &[TypeName]) -> Option<String> {
     if variants.len() < 3 {
         return None;

@@ -1,4 +1,4 @@
-//! `src/generated/hooks.rs` and the user's side of it: the handlers of the operator as a whole.
+//! `src/generated/hooks.rs`: the trait for the hooks of the operator.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ pub const TRAIT: &str = "Hooks";
 /// The module of the generated and the user's code.
 pub const MODULE: &str = "hooks";
 
-/// The module with the trait of the operator as a whole.
+/// The module with the `Hooks` trait.
 #[derive(Debug, Template)]
 #[template(path = "generated/hooks.rs")]
 pub struct HooksView {
@@ -25,7 +25,7 @@ pub struct HooksView {
     registrations: Vec<Registration>,
 }
 
-/// Every method of the operator as a whole.
+/// The methods of the `Hooks` trait.
 #[must_use]
 pub fn methods(hooks: &[Hook]) -> Vec<TraitMethod> {
     hooks.iter().map(method).collect()
@@ -35,7 +35,7 @@ fn method(hook: &Hook) -> TraitMethod {
     let (context, doc) = match hook.moment {
         Moment::Startup => (
             ContextType::Startup,
-            "Called when the operator starts: nothing is asked of the cluster before it has succeeded.",
+            "Called when the operator starts. The operator sends no request to the cluster before this succeeds.",
         ),
         Moment::Cleanup => (
             ContextType::Cleanup,
@@ -43,11 +43,11 @@ fn method(hook: &Hook) -> TraitMethod {
         ),
         Moment::Login => (
             ContextType::Login,
-            "Called when credentials for the cluster are needed, or those in use do not work any more.",
+            "Called when the operator needs credentials for the cluster, or the API server rejects the current ones.",
         ),
         Moment::Probe => (
             ContextType::Probe,
-            "Called when Kubernetes asks whether the operator is alive, but not more often than every ten seconds; its result is shown under its id, and its failure makes Kubernetes restart the operator.",
+            "Called for liveness probes, at most every ten seconds. The probe's response shows the result under the handler's id; a failure fails the probe, and Kubernetes restarts the operator.",
         ),
     };
     TraitMethod {

@@ -1,4 +1,4 @@
-//! `src/generated/<kind>.rs`: the trait of a kind and its wiring.
+//! `src/generated/<kind>.rs`: the trait of a kind, and the registration of its handlers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,7 +33,7 @@ pub struct KindView {
     version: String,
     kind: String,
     plural: String,
-    /// What is selected, as an expression, if it is not one kind.
+    /// The selector as an expression, unless it is a single kind.
     selector: Option<String>,
     scope: &'static str,
     status: &'static str,
@@ -144,18 +144,18 @@ fn selector(selector: &Selector) -> String {
 fn summary(kind: &HandledKind) -> String {
     if let Some(selector) = kind.selector() {
         return format!(
-            "{}, which is `select: {selector}`: its handlers, and how they are wired.",
+            "{} (`select: {selector}`): the handler trait, and the registration of its methods.",
             kind.kind
         );
     }
     format!(
-        "{} ({}): its type, its handlers, and how they are wired.",
+        "{} ({}): the type, the handler trait, and the registration of its methods.",
         kind.kind,
         kind.api_version()
     )
 }
 
-/// What the module offers under simple names: the kind, and the types of the fields that its functions take.
+/// The re-exports of the module: the kind, and the types of the fields that its methods take.
 fn exported(kind: &HandledKind, methods: &[TraitMethod]) -> Vec<String> {
     let object = match &kind.origin {
         KindOrigin::Builtin(builtin) if builtin.kind == kind.type_name => builtin.type_path(),
@@ -195,7 +195,7 @@ fn exported(kind: &HandledKind, methods: &[TraitMethod]) -> Vec<String> {
         .collect()
 }
 
-/// The module with the types of a custom kind, as seen from the module of the kind.
+/// The module with the types of a custom kind, relative to the module of the kind.
 fn types_module(resource: &CustomResource) -> String {
     format!(
         "super::types::{}::{}",

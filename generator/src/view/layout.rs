@@ -1,4 +1,5 @@
-//! Words, and lines broken as rustfmt would, for the files that are the user's from the start.
+//! Breaks lines as rustfmt does. Hand-written, because user files are written without a formatter
+//! and prettyplease, which formats the generated ones, breaks lines differently.
 
 /// The width that rustfmt fills unless told otherwise.
 const WIDTH: usize = 100;

@@ -6,7 +6,7 @@ use super::serde_rename::RenameRule;
 use crate::model::generated_types::{ShapeBody, StructField};
 use crate::model::identifier::{RustIdent, TypeName, variants};
 
-/// The names of the fields; one that needs no rename has the first right to its name.
+/// The names of the fields; a field that needs no rename gets its name first.
 pub(super) fn idents(fields: &[StructField], taken: &mut BTreeSet<RustIdent>) -> Vec<RustIdent> {
     let mut list: Vec<Option<RustIdent>> = vec![None; fields.len()];
     for (slot, field) in list.iter_mut().zip(fields) {

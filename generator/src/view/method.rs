@@ -1,4 +1,4 @@
-//! The methods of a kind's trait: names, arguments, and a sentence that says when each is called.
+//! The methods of a kind's trait: names, signatures and doc comments.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,24 +13,25 @@ use crate::model::webhook::{Webhook, WebhookEndpoint, WebhookRole};
 use crate::view::layout::wrap;
 use crate::view::phrases::{self, article};
 
-/// The text of a doc comment inside of a trait or an `impl`, which itself takes eight columns.
+/// The width of a doc comment inside of a trait or an `impl`; indentation and slashes take eight
+/// columns.
 pub(super) const DOC_WIDTH: usize = 92;
 
-/// What a webhook is given where it is not asked about objects of its kind.
+/// The object type of a webhook whose requests contain other objects than those of its kind.
 pub(super) const JSON: &str = "serde_json::Value";
 
-/// A method that the user's operator has to have.
+/// A method that the user's operator implements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraitMethod {
     /// Its name.
     pub name: String,
-    /// When it is called.
+    /// The doc comment.
     pub doc: Vec<String>,
-    /// What it takes.
+    /// The signature.
     pub shape: MethodSignature,
 }
 
-/// What a method takes and returns.
+/// The arguments and the result of a method.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MethodSignature {
     /// `change(&self, cx: &mut Context) -> HandlerResult`, asynchronous.
@@ -52,7 +53,7 @@ pub enum MethodSignature {
     },
 }
 
-/// What a handler is given.
+/// The context type of a handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ContextType {
     /// `Change<Kind>`.
@@ -81,7 +82,7 @@ pub enum ContextType {
     Probe,
 }
 
-/// What a predicate is given.
+/// The argument type of a predicate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PredicateArgument {
     /// `&Kind`.
@@ -92,7 +93,7 @@ pub enum PredicateArgument {
     Field(ImportedType),
 }
 
-/// Every method of a kind, each once, predicates after the handlers that use them.
+/// The methods of a kind without duplicates, predicates after the handlers that use them.
 #[must_use]
 pub fn methods(kind: &HandledKind) -> Vec<TraitMethod> {
     let mut methods: Vec<TraitMethod> = Vec::new();
@@ -174,7 +175,7 @@ fn delay_method(kind: &HandledKind, handler: &Handler) -> Option<TraitMethod> {
     let name = handler.computed_delay()?;
     let object = &kind.type_name;
     let text = format!(
-        "How long `{}` waits before it begins with {}.",
+        "The delay before `{}` starts for {}.",
         handler.method,
         phrases::object(kind)
     );
@@ -187,7 +188,7 @@ fn delay_method(kind: &HandledKind, handler: &Handler) -> Option<TraitMethod> {
     })
 }
 
-/// The type of what a webhook is asked about.
+/// The type of the objects that a webhook reviews.
 fn reviewed<'a>(kind: &'a HandledKind, webhook: &Webhook) -> &'a str {
     if webhook.endpoint.has_the_object() {
         &kind.type_name
@@ -229,12 +230,12 @@ fn webhook_sentence(kind: &HandledKind, webhook: &Webhook) -> String {
     };
     let what = match &webhook.endpoint {
         WebhookEndpoint::Main => object,
-        WebhookEndpoint::Subresource(name) => format!("the `{name}` of {object}"),
-        WebhookEndpoint::All => format!("{object} or any part of it"),
+        WebhookEndpoint::Subresource(name) => format!("the `{name}` subresource of {object}"),
+        WebhookEndpoint::All => format!("{object} or one of its subresources"),
     };
     match webhook.role {
-        WebhookRole::Validate => format!("Says whether {what} may be {happens}."),
-        WebhookRole::Mutate => format!("May change {what} before it is {happens}."),
+        WebhookRole::Validate => format!("Decides whether {what} may be {happens}."),
+        WebhookRole::Mutate => format!("Can change {what} before it is {happens}."),
     }
 }
 
@@ -259,7 +260,7 @@ fn predicate_methods(
                 "object",
                 PredicateArgument::Object(object.to_owned()),
                 if object == JSON {
-                    "what is asked about".to_owned()
+                    "the reviewed object".to_owned()
                 } else {
                     format!("{} {object}", article(object))
                 },
@@ -281,7 +282,7 @@ fn predicate_methods(
         methods.push(TraitMethod {
             name: name.clone(),
             doc: wrap(
-                &format!("Whether {subject} is one for `{caller}`."),
+                &format!("Whether the filter of `{caller}` accepts {subject}."),
                 DOC_WIDTH,
             ),
             shape: MethodSignature::Predicate {
@@ -317,14 +318,14 @@ fn sentence(kind: &HandledKind, handler: &Handler) -> String {
             )
         }
         HandlerCause::Event { field: None } => {
-            format!("Called for everything that is seen of {object}.")
+            format!("Called for every watch event of {object}.")
         }
         HandlerCause::Event { field: Some(field) } => {
-            format!("Called for everything that is seen of {object} with `{field}`.")
+            format!("Called for every watch event of {object} with `{field}`.")
         }
         HandlerCause::Daemon(daemon) => {
             let field = with(daemon.field.as_ref());
-            format!("Runs beside {object}{field} as long as it is there.")
+            format!("Runs for {object}{field} as long as the object exists.")
         }
         HandlerCause::Timer(timer) => {
             let field = with(timer.field.as_ref());
@@ -333,7 +334,7 @@ fn sentence(kind: &HandledKind, handler: &Handler) -> String {
         }
         HandlerCause::Index(indexing) => {
             let (field, name) = (with(indexing.field.as_ref()), &indexing.index.name);
-            format!("Says by which keys of `{name}` {object}{field} is found, and what is found.")
+            format!("Returns the keys and values of {object}{field} in the index `{name}`.")
         }
     }
 }
@@ -342,7 +343,7 @@ fn with(field: Option<&TypedField>) -> String {
     field.map_or_else(String::new, |field| format!(" with `{field}`"))
 }
 
-/// When a timer is called, in words.
+/// The schedule of a timer in words.
 #[must_use]
 pub fn timer_schedule(schedule: &TimerSchedule) -> String {
     match schedule {
@@ -364,7 +365,7 @@ pub fn timer_schedule(schedule: &TimerSchedule) -> String {
     }
 }
 
-/// A duration as people write it, in the largest unit that leaves nothing over.
+/// A duration in the largest unit that needs no fraction.
 fn time(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
@@ -383,7 +384,7 @@ fn occasions(change: &ChangeTriggers) -> String {
             Trigger::Create => "is created",
             Trigger::Update => "is changed",
             Trigger::Delete => "is being deleted",
-            Trigger::Resume => "is there when the operator starts",
+            Trigger::Resume => "already exists when the operator starts",
             Trigger::Field | Trigger::Event => unreachable!("neither is a kind of change"),
         })
         .collect();
@@ -398,7 +399,7 @@ fn occasions(change: &ChangeTriggers) -> String {
 // === impl Context ===
 
 impl ContextType {
-    /// The generic type that the runtime has for it.
+    /// The name of the runtime's type, without generic arguments.
     #[must_use]
     pub const fn runtime_type(&self) -> &'static str {
         match self {
@@ -417,7 +418,7 @@ impl ContextType {
         }
     }
 
-    /// What the method returns, without what that is generic over.
+    /// The result type of the method, without generic arguments.
     #[must_use]
     pub const fn result(&self) -> &'static str {
         match self {
@@ -444,7 +445,7 @@ impl ContextType {
         }
     }
 
-    /// What the method returns.
+    /// The result type of the method.
     #[must_use]
     pub fn full_result(&self) -> String {
         match self.index() {

@@ -6,12 +6,12 @@ use super::{doc_comments, version};
 use crate::model::options::Options;
 use crate::model::resource::{CustomResource, TypedVersion};
 
-/// Where the versions and the definition are put.
+/// The files of a resource's module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TypesLayout {
-    /// All in one text.
+    /// One file.
     Inline,
-    /// In files of their own, in a folder named after the module.
+    /// One file for the module, and a folder of the same name for the versions and the CRD.
     Files,
 }
 

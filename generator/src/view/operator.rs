@@ -1,4 +1,4 @@
-//! `src/generated.rs`: the whole operator from its kinds.
+//! `src/generated.rs`: the operator, assembled from its kinds.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::load::manifest::{Configuration, SettingValue, SettingsSection, Ties, 
 use crate::model::coordination::{DEFAULT_PEERING, LeaderElection, Membership, Peering};
 use crate::model::operator::{HandledKind, KindOrigin, Operator};
 
-/// The version of the seam between generated code and the runtime.
+/// The version of the interface between generated code and the runtime.
 pub const CODEGEN_ABI: u32 = 1;
 
 /// The root of the generated code.
@@ -21,15 +21,15 @@ pub struct OperatorView<'a> {
     kinds: Vec<KindLine<'a>>,
     has_indices: bool,
     has_hooks: bool,
-    /// What the state has to implement.
+    /// The traits that the state implements.
     bounds: Vec<String>,
     has_types: bool,
     crd_files: Vec<&'a str>,
-    /// The settings of the peering, if they differ from what every operator has.
+    /// The settings of the peering, if they differ from the default.
     peering: Option<String>,
     leader_election: Option<String>,
     webhooks: Option<String>,
-    /// The settings, if they differ from what every operator has.
+    /// The settings, if they differ from the default.
     settings: Option<String>,
     /// The scope, if it is not the whole cluster.
     namespaces: Option<String>,
@@ -65,7 +65,7 @@ fn custom_modules(operator: &Operator) -> impl Iterator<Item = &str> {
     })
 }
 
-/// How webhooks are served, if not as usual.
+/// The options of the webhook server, if they differ from the default.
 fn webhooks(operator: &Operator) -> Option<String> {
     let admission = &operator.admission;
     if !operator.has_webhooks() {

@@ -12,11 +12,20 @@ pub fn article(noun: &str) -> &'static str {
     }
 }
 
-/// One of the objects of a kind, or of a selection, in words.
+/// One object of a kind or a selection: `a Pod`, ``an object of `Toys` ``.
 #[must_use]
 pub fn object(kind: &HandledKind) -> String {
     match kind.selector() {
         Some(_) => format!("an object of `{}`", kind.kind),
         None => format!("{} {}", article(&kind.type_name), kind.type_name),
+    }
+}
+
+/// The objects of a kind or a selection: `Pod objects`, ``objects of `Toys` ``.
+#[must_use]
+pub fn objects(kind: &HandledKind) -> String {
+    match kind.selector() {
+        Some(_) => format!("objects of `{}`", kind.kind),
+        None => format!("{} objects", kind.type_name),
     }
 }

@@ -1,4 +1,4 @@
-//! How handlers are registered: the expressions with which the generated code declares them.
+//! The expressions with which generated code registers handlers at the runtime.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::model::handler::{
 };
 use crate::model::webhook::{Webhook, WebhookEndpoint, WebhookRole};
 
-/// How one handler is registered.
+/// The registration of one handler.
 #[derive(Debug)]
 pub(super) struct Registration {
     pub(super) register: &'static str,
@@ -218,7 +218,7 @@ fn duration(duration: Duration) -> String {
     }
 }
 
-/// The conditions on the handler's own field.
+/// The filters on the handler's field.
 fn field_filters(handler: &Handler) -> String {
     let (value, old, new) = value_tests(&handler.filters);
     let without_change = matches!(
@@ -240,7 +240,7 @@ fn optional(test: Option<String>) -> String {
     test.map_or("None".to_owned(), |test| format!("Some({test}.into())"))
 }
 
-/// What is demanded of the value, the old and the new value of a field.
+/// The tests for the value, the old and the new value of a field.
 fn value_tests(filters: &[HandlerFilter]) -> (Option<String>, Option<String>, Option<String>) {
     let test = |subject: &FilterSubject| {
         let filter = filters.iter().find(|filter| filter.subject == *subject)?;
@@ -260,7 +260,7 @@ fn value_tests(filters: &[HandlerFilter]) -> (Option<String>, Option<String>, Op
     )
 }
 
-/// The conditions on labels, annotations and the object as a whole.
+/// The filters on labels, annotations and the whole object.
 fn other_filters(handler: &Handler) -> String {
     handler.filters.iter().map(other_filter).collect()
 }
@@ -287,7 +287,7 @@ fn other_filter(filter: &HandlerFilter) -> String {
     }
 }
 
-/// A JSON value as an expression. Inside of `json!`, strings are Rust's and not JSON's.
+/// A JSON value as an expression. Strings inside of `json!` need Rust's escapes, not JSON's.
 fn json_literal(value: &serde_json::Value) -> String {
     if let serde_json::Value::String(text) = value {
         return format!("{text:?}.into()");

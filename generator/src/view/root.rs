@@ -163,7 +163,7 @@ fn root_text(resource: &CustomResource, version: &TypedVersion) -> String {
     format!("{text}\n\n{}", root_notes(resource, version).join(" "))
 }
 
-/// What else is known about the resource, for readers of the documentation.
+/// Facts about the resource for its doc comment.
 fn root_notes(resource: &CustomResource, version: &TypedVersion) -> Vec<String> {
     let quoted = |names: &[String]| format!("`{}`", names.join("`, `"));
     let mut notes = Vec::new();

@@ -1,4 +1,4 @@
-//! The files that are the user's: written once, laid out as rustfmt would.
+//! The files that kopf-gen writes once and the user owns from then on.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::hooks;
 use super::imports::{self, ImportList};
 use super::memo;
 use super::method::{ContextType, JSON, MethodSignature, PredicateArgument, TraitMethod, methods};
-use super::phrases::object;
+use super::phrases::objects;
 use super::stub::{NameStyle, stub};
 use crate::load::manifest::API_VERSION;
 use crate::model::hook::Hook;
@@ -41,10 +41,10 @@ pub struct HandlersView<'a> {
 #[derive(Debug, Template)]
 #[template(path = "scaffold/kind.rs")]
 pub struct KindHandlersView {
-    object: String,
+    objects: String,
     handlers_trait: String,
     imports: Vec<String>,
-    /// The type of the memo, with what it needs.
+    /// The declaration of the memo's type.
     memo: Vec<String>,
     stubs: Vec<String>,
 }
@@ -62,9 +62,9 @@ pub struct HooksScaffoldView {
 pub struct CargoView<'a> {
     /// The name of the crate.
     pub name: &'a str,
-    /// Whether there is a test for clusters.
+    /// Whether there is a cluster test.
     pub has_cluster_test: bool,
-    /// Whether it says how it is built, which only the root of a workspace may.
+    /// Whether it has a build profile, which only the root of a workspace may have.
     pub has_profile: bool,
     /// The oldest compiler that builds it.
     pub rust_version: &'a str,
@@ -88,7 +88,7 @@ pub struct ManifestView<'a> {
 // === impl TestsView ===
 
 impl<'a> TestsView<'a> {
-    /// A first test of `operator`; `None` if it has no kinds of its own to be tested.
+    /// A first test of `operator`; `None` if it has no custom kinds.
     #[must_use]
     pub fn new(operator: &'a Operator) -> Option<Self> {
         let definitions: Vec<_> = operator
@@ -136,7 +136,7 @@ impl KindHandlersView {
             memo_lines.push(String::new());
         }
         Self {
-            object: object(kind),
+            objects: objects(kind),
             handlers_trait: kind.handlers_trait(),
             imports: imports(kind, &methods),
             memo: memo_lines,
@@ -147,7 +147,7 @@ impl KindHandlersView {
         }
     }
 
-    /// The same with other functions, and with what these import from elsewhere.
+    /// The file with other functions, and with their imports.
     pub(super) fn with_functions(mut self, functions: &[String], imports: &ImportList) -> Self {
         self.stubs = indented(functions);
         let (mut around, ours): (Vec<String>, Vec<String>) = std::mem::take(&mut self.imports)
@@ -161,7 +161,7 @@ impl KindHandlersView {
     }
 }
 
-/// A stub for each method, as they stand in a new file.
+/// A stub for each method, indented for a new file.
 fn indented_stubs(methods: &[TraitMethod]) -> Vec<String> {
     let stubs = methods
         .iter()
@@ -169,7 +169,7 @@ fn indented_stubs(methods: &[TraitMethod]) -> Vec<String> {
     indented(&stubs.collect::<Vec<_>>())
 }
 
-/// Functions as they stand in an `impl` block, with a blank line between them.
+/// Functions indented for an `impl` block, with a blank line between them.
 fn indented(functions: &[String]) -> Vec<String> {
     let indented = functions.iter().enumerate().map(|(number, text)| {
         let lines = text.lines().map(|line| match line {

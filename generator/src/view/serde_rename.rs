@@ -1,4 +1,4 @@
-//! The names that serde derives by itself, so that only the others are spelled out.
+//! Chooses `rename_all`, so that the fewest fields and variants need a `rename`.
 
 /// A value of serde's `rename_all`, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +77,7 @@ impl RenameRule {
         }
     }
 
-    /// What serde makes of the name of a field.
+    /// The name that serde derives for a field.
     pub(super) fn field(self, name: &str) -> String {
         match self {
             Self::None | Self::Lower | Self::Snake => name.to_owned(),
@@ -100,7 +100,7 @@ impl RenameRule {
         }
     }
 
-    /// What serde makes of the name of a variant.
+    /// The name that serde derives for a variant.
     pub(super) fn variant(self, name: &str) -> String {
         match self {
             Self::None | Self::Pascal => name.to_owned(),
@@ -123,7 +123,7 @@ impl RenameRule {
     }
 }
 
-/// Empty, like no other name, where serde panics: it takes the first byte for the first letter.
+/// Empty if the first letter is not ASCII: serde lower-cases the first byte, and panics there.
 fn lower_first(name: &str) -> String {
     if !name.starts_with(|c: char| c.is_ascii()) {
         return String::new();

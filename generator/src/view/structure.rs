@@ -54,14 +54,14 @@ struct SetterView {
     value: &'static str,
 }
 
-/// What a field belongs to, which decides what serde must be told about it.
+/// The owner of a field, on which its serde attributes depend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FieldOwner {
-    /// The object at the root, which is serialized by hand.
+    /// The root object, whose `Serialize` is written out.
     Root,
-    /// A struct whose fields are filled in one by one.
+    /// A struct whose fields have defaults of their own.
     Struct,
-    /// A struct whose `Default` gives every field that is left out.
+    /// A struct whose `Default` fills every field that is left out.
     Defaulted,
 }
 
@@ -124,7 +124,7 @@ impl VersionWriter<'_> {
         items
     }
 
-    /// A `Default` written by hand; `rest` is the field of members that are not declared.
+    /// A written-out `Default`; `rest` is the field of undeclared members.
     pub(super) fn default_impl(
         &mut self,
         name: &TypeName,
@@ -194,7 +194,7 @@ impl VersionWriter<'_> {
             arguments.push(format!("rename = {:?}", field.json));
         }
         if optional {
-            // Without help, serde takes a null for an absent value.
+            // By default, serde reads null as an absent value.
             if field.nullable || field.ty == Ty::Json {
                 self.nullable = true;
                 self.imports.add("serde::Deserializer");
@@ -222,7 +222,7 @@ impl VersionWriter<'_> {
             (true, false) | (false, true) => format!("Option<{base}>"),
             (false, false) => base,
         };
-        // A type that is described in the same words needs no repetition.
+        // A description that the type repeats is printed there only.
         let text = match self.described(&field.ty) {
             Some(text) if text == docs.text => "",
             _ => &docs.text,
@@ -258,7 +258,7 @@ impl VersionWriter<'_> {
         setters
     }
 
-    /// What is said about the type of a field, if it is one of ours.
+    /// The description of a field's type, if that is generated.
     fn described(&self, ty: &Ty) -> Option<&str> {
         match ty {
             Ty::Shape(id) => Some(&self.resource.shapes.docs(*id).text),
@@ -266,7 +266,7 @@ impl VersionWriter<'_> {
         }
     }
 
-    /// The function that gives the default of a field; equal ones are shared.
+    /// The name of the function that returns the default of a field; equal functions are shared.
     fn function(
         &mut self,
         field: &StructField,
@@ -294,7 +294,7 @@ impl VersionWriter<'_> {
         name
     }
 
-    /// The value of a field in a `Default` written by hand.
+    /// The value of a field in a written-out `Default`.
     fn field_default(
         &mut self,
         field: &StructField,

@@ -1,4 +1,4 @@
-//! A method as it first appears in the user's file: it compiles, harms nothing, and can be seen at work.
+//! Stubs of methods for the user's files: they compile, change nothing and log each call.
 
 use askama::Template;
 
@@ -6,19 +6,19 @@ use super::layout::call;
 use super::method::{ContextType, JSON, MethodSignature, PredicateArgument, TraitMethod};
 use crate::splice::Imports;
 
-/// Where the names come from that every handler may use.
+/// The module with the names that handlers use.
 const PRELUDE: &str = "kopf_runtime::prelude";
 
-/// How names are written where the stub goes.
+/// The way in which a stub refers to names.
 #[derive(Clone, Copy, Debug)]
 pub enum NameStyle<'a> {
-    /// Everything is imported, as in a new file.
+    /// All names are imported, as in a new file.
     Imported,
-    /// What the file does not import is written with its path.
+    /// Names that the file does not import get their paths.
     Qualified {
-        /// What the file imports.
+        /// The imports of the file.
         imports: &'a Imports,
-        /// The module of the kind, as seen from the file.
+        /// The module of the kind.
         module: &'a str,
     },
 }
@@ -37,7 +37,7 @@ pub fn stub(method: &TraitMethod, names: NameStyle<'_>) -> String {
     with_body(method, names, body(method, names))
 }
 
-/// The same with something else to do.
+/// The stub with another body.
 #[must_use]
 pub(super) fn with_body(method: &TraitMethod, names: NameStyle<'_>, body: Vec<String>) -> String {
     let (head, argument, result) = match &method.shape {
@@ -122,14 +122,14 @@ fn body(method: &TraitMethod, names: NameStyle<'_>) -> Vec<String> {
         ";",
     );
     lines.push(match context {
-        // Whoever has no source of its own asks where kubectl would.
+        // Without credentials of its own, an operator uses those that kubectl would use.
         ContextType::Login => format!("{}::infer().await", names.prelude("Credentials")),
         _ => "Ok(())".to_owned(),
     });
     lines
 }
 
-/// A daemon that does nothing until it is told to stop, and every minute says that it is there.
+/// A daemon that logs every minute until it is stopped.
 fn daemon_body(name: &str, names: NameStyle<'_>) -> Vec<String> {
     let minute = format!("{}::from_secs(60)", names.prelude("Duration"));
     let info = format!("{}!(\"{name} is running\");", names.prelude("info"));
@@ -141,12 +141,16 @@ fn daemon_body(name: &str, names: NameStyle<'_>) -> Vec<String> {
     ]
 }
 
-/// A probe that finds nothing wrong; it is asked too often to tell the log of it.
+/// A probe that succeeds; it is called too often for a log line.
 fn probe_body() -> Vec<String> {
-    vec!["cx.set_result(&\"well\")?;".to_owned(), "Ok(())".to_owned()]
+    vec![
+        "cx.set_result(&\"healthy\")?;".to_owned(),
+        "Ok(())".to_owned(),
+    ]
 }
 
-/// Nothing is found; it is said quietly, for there may be many objects.
+/// An index function without entries; it logs at the debug level, because there may be many
+/// objects.
 fn index_body(name: &str, names: NameStyle<'_>) -> Vec<String> {
     let arguments = [
         format!("\"{name} was called: {{}}\""),
@@ -203,7 +207,7 @@ impl NameStyle<'_> {
         }
     }
 
-    /// The type of a field with each imported name in it written as it has to be here.
+    /// The type of a field, with paths for the names that are not imported.
     fn field(self, field: &crate::model::handler::ImportedType) -> String {
         let local: Vec<&str> = field
             .paths

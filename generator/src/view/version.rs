@@ -36,7 +36,7 @@ struct FunctionView {
     value: String,
 }
 
-/// What is derived for values that are numbers or texts.
+/// The derives of values that are numbers or strings.
 const MIXED_DERIVES: &[&str] = &[
     "Clone",
     "Debug",
@@ -129,7 +129,7 @@ impl VersionWriter<'_> {
         }
     }
 
-    /// The declarations of types that are defined elsewhere.
+    /// The re-exports of types that other modules define.
     fn shared(&self) -> Vec<String> {
         let mut modules: Vec<(String, Vec<String>)> = self
             .version

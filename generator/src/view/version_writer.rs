@@ -27,7 +27,7 @@ pub(super) struct VersionWriter<'a> {
 // === impl VersionWriter ===
 
 impl VersionWriter<'_> {
-    /// A type as it is written in this module.
+    /// A type as this module writes it; adds the imports that it needs.
     pub(super) fn ty(&mut self, ty: &Ty) -> String {
         match ty {
             Ty::Bool => "bool".to_owned(),

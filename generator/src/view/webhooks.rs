@@ -1,4 +1,4 @@
-//! `deploy/webhooks.yaml`: what leads the API server to the webhooks of an operator.
+//! `deploy/webhooks.yaml`: the Service, certificates and configurations of an operator's webhooks.
 
 use askama::Template;
 use kopf_core::admission::configuration::{
@@ -37,7 +37,7 @@ struct EmittedConfiguration {
 }
 
 impl<'a> WebhooksView<'a> {
-    /// What the webhooks of `operator` need; `None` if it has none.
+    /// The objects for the webhooks of `operator`; `None` if it has none.
     #[must_use]
     pub fn new(operator: &'a Operator) -> Option<Self> {
         if !operator.has_webhooks() {
@@ -166,7 +166,8 @@ fn spec(webhook: &Webhook) -> WebhookSpec {
     spec
 }
 
-/// Writes JSON as YAML in block style; texts are quoted, so that nobody can misread them.
+/// Writes JSON as YAML in block style, with quoted strings. Hand-written, because no YAML
+/// serializer is among the dependencies and the values are plain JSON.
 fn write_yaml(text: &mut String, value: &Value, indent: usize) {
     let pad = " ".repeat(indent);
     match value {

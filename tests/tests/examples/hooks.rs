@@ -18,32 +18,32 @@ async fn tasks_come_after_the_startup_and_end_with_their_pods_or_the_operator() 
         "Activity 'get_ready' succeeded.",
         "Activity 'get_lucky' failed temporarily: no luck yet",
         "=> Lucky at attempt 3",
-        "=> The task of short-lived is there",
+        "=> The task of short-lived is running",
     ] {
         operator.wait_for_log(told).await?;
     }
     let log = operator.log();
     let place = |text: &str| log.find(text).expect("it was told");
-    assert!(place("=> Lucky at attempt 3") < place("=> The task of short-lived is there"));
+    assert!(place("=> Lucky at attempt 3") < place("=> The task of short-lived is running"));
 
     stage.apply_object().await?;
     operator
-        .wait_for_log("=> The task of kopf-pod-1 is there")
+        .wait_for_log("=> The task of kopf-pod-1 is running")
         .await?;
     pods.delete("short-lived").await?;
     operator
-        .wait_for_log("=> The task of short-lived ends with it")
+        .wait_for_log("=> The task of short-lived ends with the Pod")
         .await?;
     operator.signal(Signal::INT)?;
     assert_eq!(operator.wait().await?, Ending::Exit(0));
     for told in [
-        "=> The task of kopf-pod-1 says goodbye",
+        "=> The task of kopf-pod-1 has ended",
         "=> All tasks have ended",
         "Activity 'end_tasks' succeeded.",
     ] {
         assert_eq!(count(&operator, told), 1, "{}", operator.log());
     }
-    assert_eq!(count(&operator, "The task of short-lived says goodbye"), 0);
+    assert_eq!(count(&operator, "The task of short-lived has ended"), 0);
     let untouched = pods.get("kopf-pod-1").await?;
     assert_eq!(untouched.metadata.finalizers, None);
     pods.delete("kopf-pod-1").await?;

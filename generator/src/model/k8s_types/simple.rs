@@ -4,7 +4,7 @@ use crate::load::schema::Schema;
 use crate::model::generated_types::{ExistingType, Ty};
 use crate::model::options::Builtins;
 
-/// A type that needs no table.
+/// A type that is not in the table.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::model) struct SimpleType {
     path: &'static str,

@@ -1,4 +1,5 @@
-//! The structs of `k8s-openapi` that schemas embed, and the test whether one can hold a schema.
+//! The table of `k8s-openapi` structs that schemas embed, and the check whether one can hold a
+//! schema.
 //!
 //! `table.txt` lists the fields that a struct has in every Kubernetes version that `k8s-openapi`
 //! supports, because the operator chooses that version, not the generator.
@@ -13,7 +14,7 @@ use crate::model::identifier::{singular, words};
 use crate::model::options::Builtins;
 use crate::model::scalar::{integer, is_int_or_string};
 
-/// A struct.
+/// A struct of the table.
 struct StructEntry {
     path: &'static str,
     default: bool,
@@ -55,7 +56,7 @@ struct StructMatch {
     unnamed: bool,
 }
 
-/// The struct that a schema is a description of, if it can hold all that the schema allows.
+/// The struct that a schema describes, if it can hold everything that the schema allows.
 pub(super) fn find(
     schema: &Schema,
     steps: &[PathStep],
@@ -72,7 +73,7 @@ pub(super) fn find(
         .collect();
     found.sort_by(|a, b| a.0.cmp(&b.0));
     match found.as_slice() {
-        // Two structs of the same form: nothing tells which one is meant.
+        // Two structs match equally well, so it is unclear which one is meant.
         [(first, _), (second, _), ..] if first == second => None,
         [(_, entry), ..] => Some(ExistingType {
             path: format!("k8s_openapi::{}", entry.path),
@@ -106,7 +107,7 @@ pub(in crate::model) fn member(path: &str, name: &str) -> Result<(Ty, bool), Vec
     }
 }
 
-/// Whether a schema was probably made from a struct, and how sure that is.
+/// How well a schema matches a struct; `None` if it was probably not made from it.
 fn similarity(schema: &Schema, steps: &[PathStep], entry: &StructEntry) -> Option<StructMatch> {
     let (here, there) = (schema.properties.len(), entry.fields.len());
     if here > there
@@ -118,7 +119,7 @@ fn similarity(schema: &Schema, steps: &[PathStep], entry: &StructEntry) -> Optio
         return None;
     }
     let named = steps.last().is_some_and(|step| is_named_after(step, entry));
-    // Structs grow with Kubernetes, so a schema may lack the newest fields.
+    // Newer Kubernetes versions add fields, so a schema may lack some.
     let grown = |least: usize, percent: usize| here >= least && here * 100 >= there * percent;
     let enough = if named {
         here == there || grown(3, 50)
@@ -131,7 +132,7 @@ fn similarity(schema: &Schema, steps: &[PathStep], entry: &StructEntry) -> Optio
     })
 }
 
-/// Whether the name of a field speaks of a struct: `httpHeaders` of `HTTPHeader`.
+/// Whether a field is named after a struct: `httpHeaders` after `HTTPHeader`.
 fn is_named_after(step: &PathStep, entry: &StructEntry) -> bool {
     let field = words(&singular(&step.field));
     let name = entry.path.rsplit("::").next().unwrap_or_default();
@@ -163,7 +164,7 @@ impl StructTable {
                 .get(property.name.as_str())
                 .is_some_and(|field| !nullable && self.fits(&property.schema, &field.ty, builtins))
         });
-        // A field that is no `Option` is always written, so it must always be there.
+        // A field without `Option` is always serialized, so the schema must require it.
         known
             && entry.fields.iter().all(|(name, field)| {
                 field.optional || schema.requires(name) || zero_by_default(schema, name)
@@ -249,7 +250,7 @@ impl StructTable {
     }
 }
 
-/// Whether the API server fills in what the struct would write anyway.
+/// Whether the default in the schema equals the value that the struct serializes anyway.
 fn zero_by_default(schema: &Schema, name: &str) -> bool {
     use serde_json::Value as Json;
     match schema

@@ -1,4 +1,4 @@
-//! Finds the field that a handler is about and says which Rust type holds it.
+//! Resolves the field of a handler to its Rust type.
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Span};
 use crate::model::builtin_kinds::BuiltinKind;
@@ -9,16 +9,16 @@ use crate::model::k8s_types;
 use crate::model::resource::CustomResource;
 use crate::suggest::nearest;
 
-/// Where the module of the types is, as seen from the module of a kind.
+/// The module of the types, relative to the module of a kind.
 const TYPES: &str = "super::types";
 
-/// Where the fields of a kind are described.
+/// The description of the fields of a kind.
 pub(super) enum FieldSource<'a> {
-    /// In the schema of a definition.
+    /// The schema of a CRD.
     Custom(&'a CustomResource),
-    /// In k8s-openapi.
+    /// The structs of k8s-openapi.
     Builtin(&'static BuiltinKind),
-    /// Nowhere, except those that all objects have.
+    /// Only the fields that all objects have.
     Selected,
 }
 
@@ -83,10 +83,10 @@ impl FieldSource<'_> {
     }
 }
 
-/// A path that leads nowhere, in the words of a diagnostic.
+/// A diagnostic about a path that does not exist.
 struct UnknownFieldReport {
     message: String,
-    /// What the path stops at, if nothing can be below it.
+    /// The type at which the path ends, if it has no fields.
     leaf: Option<&'static str>,
 }
 
@@ -118,7 +118,7 @@ impl UnknownFieldReport {
     }
 }
 
-/// The type at a path of a kind of k8s-openapi; where the types are not known, any JSON.
+/// The type at a path of a kind of k8s-openapi; JSON where the table has no type.
 fn typed(names: &[&str], top: impl Fn(&str) -> Ty) -> Result<String, UnknownField> {
     let mut here: Option<Ty> = None;
     for (depth, name) in names.iter().enumerate() {
@@ -191,7 +191,7 @@ fn text(ty: &Ty) -> String {
 // === impl FieldType ===
 
 impl ImportedType {
-    /// Takes the paths out of a type: `Vec<a::B>` becomes `Vec<B>` with `a::B` to be imported.
+    /// Shortens the paths in a type: `Vec<a::B>` becomes `Vec<B>`, and `a::B` an import.
     fn from_paths(full: &str) -> Self {
         let mut short = String::new();
         let mut paths = Vec::new();
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_taken_out_of_types() {
+    fn paths_become_imports() {
         let ty = ImportedType::from_paths(
             "std::collections::BTreeMap<String, Vec<super::types::a::v1::B>>",
         );
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_standard_kinds_are_typed() {
+    fn fields_of_builtin_kinds_are_typed() {
         let pod = crate::model::builtin_kinds::find("v1/Pod").expect("a Pod");
         let builtin = |names: &[&str]| typed(names, |name| top(pod, name));
         assert_eq!(builtin(&["status", "phase"]).as_deref(), Ok("String"));

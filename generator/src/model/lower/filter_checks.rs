@@ -1,4 +1,4 @@
-//! Filters that no object can ever meet: values that fields cannot have, labels that cannot be.
+//! Reports filters that no object can match: impossible field values, invalid labels.
 
 use serde_json::Value as Json;
 
@@ -9,13 +9,13 @@ use crate::model::handler::TypedField;
 use crate::model::schema_check::{self, JsonType, SchemaViolation, ViolationReason};
 use crate::suggest::did_you_mean;
 
-/// So many values are listed when a value is none of them.
+/// The number of allowed values to list in a message.
 const MAX_LISTED: usize = 12;
 
 impl Lowering<'_> {
-    /// Everything that the filters of one entry can demand in vain.
+    /// Checks all filters of one entry.
     pub(super) fn check_filters(&mut self, section: &HandlerSection, fields: &[TypedField]) {
-        // The state before a change may be from a time when the schema allowed more.
+        // The old state may have been stored when the schema allowed more.
         for (filter, if_restricted) in [
             (&section.value, Severity::Error),
             (&section.new, Severity::Error),
@@ -29,7 +29,7 @@ impl Lowering<'_> {
         self.check_labels(section);
     }
 
-    /// What is created was nothing before.
+    /// A new object has no old value.
     fn check_old(&mut self, section: &HandlerSection) {
         let triggers = section.on.as_ref().map_or(&[][..], OneOrMany::as_slice);
         let only_creates = !triggers.is_empty()
@@ -86,7 +86,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// By the schema where there is one, and otherwise by the type.
+    /// Checks by the schema if there is one, and otherwise by the type.
     fn violation(&self, field: &TypedField, value: &Json) -> Option<SchemaViolation> {
         let schema = self
             .schema
@@ -99,7 +99,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// A label or annotation that the API server refuses is on no object.
+    /// No object has a label or annotation that the API server rejects.
     fn check_labels(&mut self, section: &HandlerSection) {
         for (what, filters) in [
             ("a label", &section.labels),
@@ -130,7 +130,7 @@ impl Lowering<'_> {
     }
 }
 
-/// How to write what was probably meant.
+/// A suggestion for what the user probably meant.
 fn help(violation: &SchemaViolation, value: &Json) -> Option<String> {
     match &violation.reason {
         ViolationReason::Type(JsonType::String)

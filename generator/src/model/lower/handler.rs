@@ -1,4 +1,4 @@
-//! From a handler as it is written to one or more handlers as they are generated.
+//! Lowers one handler of the manifest to one or more handlers of the model.
 
 use std::collections::BTreeSet;
 
@@ -110,7 +110,7 @@ impl Lowering<'_> {
         Some(HandlerFamily::Change(kinds))
     }
 
-    /// When a timer is called: at an interval, when the object is idle, or both.
+    /// The schedule of a timer: an interval, idleness, or both.
     fn schedule(&mut self, section: &HandlerSection) -> Option<TimerSchedule> {
         let idle = section.idle.map(|idle| idle.value.0);
         let schedule = match (section.interval, idle) {

@@ -1,4 +1,4 @@
-//! The handlers of the operator as a whole: each by itself, then whether their names clash.
+//! Lowers the hooks of the operator, and reports names that are used twice.
 
 use super::lowering::{LimitsCheck, Lowering};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
@@ -6,7 +6,7 @@ use crate::load::manifest::{HookSection, Manifest, Moment, Spanned};
 use crate::model::handler::RetryOptions;
 use crate::model::hook::Hook;
 
-/// Gives the handlers of the operator their meaning.
+/// The hooks of the operator.
 pub(super) fn hooks(manifest: &Manifest, diagnostics: &mut Diagnostics) -> Vec<Hook> {
     let mut hooks: Vec<(Hook, &Spanned<String>)> = Vec::new();
     for section in &manifest.operator.handlers {
@@ -23,7 +23,7 @@ pub(super) fn hooks(manifest: &Manifest, diagnostics: &mut Diagnostics) -> Vec<H
                 let message = format!("`{key}` makes no sense for a probe");
                 let error = Diagnostic::error(Code::ManifestValue, message)
                     .at(manifest.source, span, "a probe is not repeated")
-                    .help("whoever asks again later repeats it: remove the key");
+                    .help("the kubelet calls a probe again by itself: remove the key");
                 diagnostics.push(error);
             }
         }

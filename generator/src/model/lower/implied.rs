@@ -1,4 +1,4 @@
-//! What the handlers of a kind imply without saying so: finalizers, and results that nothing keeps.
+//! Notes on consequences of a kind's handlers: finalizers, and results that the schema drops.
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId};
 use crate::load::manifest::HandlerSection;
@@ -8,8 +8,8 @@ use crate::model::operator::{HandledKind, KindOrigin};
 /// A handler, and the entry of the manifest that it comes from.
 type EntryWithHandler<'a> = (Handler, &'a HandlerSection);
 
-/// Tells in one note for each consequence, however many handlers have it. It does not name them in
-/// its title, so it is told once for a kind, and not again with each handler.
+/// Adds one note for each consequence. Its title names no handler, so that it is printed once for
+/// a kind, and not again when a handler is added.
 pub(super) fn add_notes(
     source: SourceId,
     kind: &HandledKind,
@@ -20,7 +20,7 @@ pub(super) fn add_notes(
     diagnostics.extend(results(source, kind, handlers));
 }
 
-/// Objects are held by a finalizer as long as a handler needs them.
+/// Some handlers imply a finalizer.
 fn finalizers(
     source: SourceId,
     kind: &HandledKind,
@@ -53,7 +53,7 @@ fn finalizers(
     }))
 }
 
-/// What a handler delivers goes to `status.<id>`, where the schema may have no place for it.
+/// The result of a handler goes to `status.<id>`, which the schema may not declare.
 fn results(
     source: SourceId,
     kind: &HandledKind,
@@ -84,7 +84,7 @@ fn results(
     }))
 }
 
-/// Points to the function of each handler; one that is about several fields is written once.
+/// Points to the function of each handler; an entry for several fields is shown once.
 fn at_each(
     note: Diagnostic,
     source: SourceId,

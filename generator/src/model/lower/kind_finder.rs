@@ -16,19 +16,19 @@ use crate::model::sample_object;
 use crate::model::status_subresource::StatusSubresource;
 use crate::suggest::did_you_mean;
 
-/// The files with definitions that the manifest names.
+/// The CRD files that the manifest names, by path.
 pub type CrdFiles = BTreeMap<String, LoadedCrds>;
 
-/// A file with definitions.
+/// A file with CustomResourceDefinitions.
 #[derive(Clone, Debug)]
 pub struct LoadedCrds {
-    /// What it says.
+    /// The content.
     pub text: String,
     /// The definitions in it.
     pub crds: Vec<Crd>,
 }
 
-/// Finds one kind and gives its handlers their meaning.
+/// Finds the kind of one entry; the handlers are filled in later.
 pub(super) struct KindFinder<'a> {
     pub(super) manifest: &'a Manifest,
     pub(super) crds: &'a CrdFiles,
@@ -159,7 +159,7 @@ impl<'a> KindFinder<'a> {
     }
 
     fn crd(&mut self, section: &ResourceSection, file: &Spanned<String>) -> Option<&'a Crd> {
-        // A file that could not be read was reported already.
+        // A file that could not be read is already reported.
         let crds = &self.crds.get(&file.value)?.crds;
         let names = || crds.iter().map(|crd| crd.names.kind.as_str());
         let found = match &section.kind {

@@ -1,4 +1,4 @@
-//! All handlers of one kind: each by itself, then how they get on with each other.
+//! Lowers all handlers of one kind, and reports conflicts between them.
 
 use std::collections::BTreeMap;
 
@@ -12,20 +12,20 @@ use crate::model::handler::{FilterSubject, FilterTest, Handler, HandlerCause, Ha
 use crate::model::operator::{HandledKind, KindOrigin};
 use crate::model::webhook::{Webhook, WebhookRole};
 
-/// Lowers the handlers of a kind whose names are decided.
+/// Lowers the handlers of a kind whose module and trait have their names.
 pub(super) struct KindLowering<'a> {
     pub(super) source: SourceId,
     pub(super) kind: &'a HandledKind,
     /// The schema of its objects, if it has one.
     pub(super) schema: Option<&'a Schema>,
-    /// Where the manifest says that webhooks stay when the operator stops.
+    /// The place where the manifest lets webhooks stay when the operator stops.
     pub(super) unmanaged_webhooks: Option<Span>,
     /// The types of all kinds of the operator, with their paths.
     pub(super) kind_types: &'a BTreeMap<String, String>,
     pub(super) diagnostics: &'a mut Diagnostics,
 }
 
-/// A method that the user has to write, as far as two uses of its name can disagree.
+/// One use of a method name, with the signature that it needs.
 struct MethodUse {
     signature: String,
     span: Span,
@@ -151,7 +151,7 @@ impl KindLowering<'_> {
         false
     }
 
-    /// One name is one method, so all its uses must agree on what it takes.
+    /// One name is one method, so all its uses must agree on the signature.
     fn check_methods(
         &mut self,
         handlers: &[(Handler, &HandlerSection)],
@@ -222,8 +222,8 @@ fn uses(handler: &Handler, written: &HandlerSection) -> Vec<(String, MethodUse)>
         HandlerCause::Change(_) => "a change".to_owned(),
         HandlerCause::Field { .. } => format!("a change of {field}"),
         HandlerCause::Event { .. } => "an event".to_owned(),
-        HandlerCause::Daemon(_) => "an object to accompany".to_owned(),
-        HandlerCause::Timer(_) => "a tick".to_owned(),
+        HandlerCause::Daemon(_) => "the object of a daemon".to_owned(),
+        HandlerCause::Timer(_) => "the object of a timer".to_owned(),
         HandlerCause::Index(indexing) => format!("an object for `{}`", indexing.index.name),
     };
     let mut uses = vec![(

@@ -11,7 +11,7 @@ use crate::model::handler::{ImportedType, TimerSchedule};
 pub(super) type ResolveField<'a> =
     dyn Fn(&[String], Span, &mut Diagnostics) -> Option<ImportedType> + 'a;
 
-/// Lowers the handlers of one kind.
+/// Lowers one entry of the manifest.
 pub(super) struct Lowering<'a> {
     pub(super) source: SourceId,
     /// The schema of the whole object, if the kind has one.
@@ -21,16 +21,16 @@ pub(super) struct Lowering<'a> {
     pub(super) diagnostics: &'a mut Diagnostics,
 }
 
-/// Whether the values that a handler sees are within the limits of the schema.
+/// Whether the API server has checked the values that a handler receives against the schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LimitsCheck {
-    /// They are: the API server has stored them.
+    /// It has, because it stores only valid objects.
     Enforced,
-    /// Nobody is_known: the API server validates what mutating webhooks have made of an object.
+    /// It has not: it validates an object after the mutating webhooks.
     Unchecked,
 }
 
-/// Which of the families of handlers an entry belongs to.
+/// The family of handlers to which an entry belongs.
 pub(super) enum HandlerFamily {
     Change(BTreeSet<Trigger>),
     Field,

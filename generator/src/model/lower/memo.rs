@@ -1,11 +1,11 @@
-//! Whether the type of a memo has a name that a type can have.
+//! Lowers the `memo` of a kind, and checks the name of its type.
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::load::manifest::{Manifest, ResourceSection};
 use crate::model::identifier::TypeName;
 use crate::model::operator::HandledKind;
 
-/// The user's type of which one is kept for each object of `kind`.
+/// The user's type for the memo of each object of `kind`.
 pub(super) fn memo(
     manifest: &Manifest,
     section: &ResourceSection,

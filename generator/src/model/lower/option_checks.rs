@@ -1,4 +1,4 @@
-//! Options of a handler that contradict each other, or do not fit it.
+//! Reports options of a handler that contradict each other or do not apply to it.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::load::manifest::{HandlerSection, ManifestDuration, OneOrMany, Spanned
 use crate::model::handler::TypedField;
 
 impl Lowering<'_> {
-    /// Everything that one entry can say wrongly about itself.
+    /// Checks everything that needs only the entry itself.
     pub(super) fn check(
         &mut self,
         section: &HandlerSection,
@@ -100,7 +100,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Options of timers and daemons, on whatever has them.
+    /// Checks the options of timers and daemons, on handlers of any family.
     fn check_background(&mut self, section: &HandlerSection) {
         let (timer, daemon) = (section.timer.is_some(), section.daemon.is_some());
         let span = |time: &Option<Spanned<ManifestDuration>>| time.map(|time| time.span);
@@ -156,7 +156,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Ids become parts of annotation names.
+    /// Checks the id, which becomes part of annotation names.
     fn check_id(&mut self, section: &HandlerSection) {
         let Some(id) = &section.id else { return };
         let allowed =
@@ -175,7 +175,7 @@ impl Lowering<'_> {
     }
 }
 
-/// What an entry is, for messages about it.
+/// The noun for an entry in messages.
 fn noun(section: &HandlerSection) -> &'static str {
     let is_event = |on: &OneOrMany<Trigger>| {
         let mut triggers = on.as_slice().iter();

@@ -1,4 +1,4 @@
-//! Kinds that are selected: what exactly is meant, what that is called, and what it implies.
+//! Lowers `select`: the selector, its name, and notes on its consequences.
 
 use kopf_core::selection::{Name, Selector};
 
@@ -12,10 +12,10 @@ use crate::model::identifier::{RustIdent, TypeName};
 use crate::model::operator::{HandledKind, KindOrigin};
 use crate::model::status_subresource::StatusSubresource;
 
-/// The type of objects of which nothing is known before.
+/// The type of objects whose schema is unknown.
 const OBJECT: &str = "DynamicObject";
 
-/// A sort of name.
+/// Makes one variant of a name.
 type NameConstructor = fn(String) -> Name;
 
 /// Lowers one `select`, and reports what is wrong with it.
@@ -70,7 +70,7 @@ impl SelectionLowering<'_> {
             version: selector.version().unwrap_or_default().to_owned(),
             kind: name.clone(),
             plural: String::new(),
-            // Nobody is_known; both have to be reckoned with.
+            // A selection can match kinds of both scopes.
             scope: Scope::Namespaced,
             status: StatusSubresource::Present,
             module: RustIdent::of_module(&name).to_string(),
@@ -204,7 +204,7 @@ fn suggested_name(selector: &Selector) -> String {
     words.join(" ")
 }
 
-/// What is to be known about selections as a whole.
+/// Reports wide permissions and writes of selections, and ids that overlap.
 pub(super) fn check(
     manifest: &Manifest,
     kinds: &[(HandledKind, &ResourceSection)],

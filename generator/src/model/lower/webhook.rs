@@ -1,4 +1,4 @@
-//! From a webhook as it is written to one as it is generated.
+//! Lowers one webhook of the manifest.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(30);
 
 impl Lowering<'_> {
-    /// One webhook, if the entry makes sense. `unmanaged` is where the manifest says that all
-    /// webhooks stay when the operator stops.
+    /// One webhook; `None` if the entry is wrong. `unmanaged` is the place where the manifest lets
+    /// all webhooks stay when the operator stops.
     pub(super) fn webhook(
         mut self,
         section: &WebhookSection,
@@ -34,7 +34,7 @@ impl Lowering<'_> {
         if role == Some(WebhookRole::Mutate) {
             self.limits = LimitsCheck::Unchecked;
         }
-        // Everything that it has in common with a handler is checked as for one.
+        // The options that it shares with handlers are checked as for a handler.
         let handlers = self.handler(&as_handler(section, function));
         let handler = handlers.into_iter().next()?;
         let field = handler.field().cloned();
@@ -146,7 +146,7 @@ impl Lowering<'_> {
                         Code::HandlerOption,
                         subresource.span,
                         format!("{} has no subresource `{name}`", kind.kind),
-                        "the webhook would never be asked",
+                        "the API server would never call the webhook",
                     );
                 }
                 WebhookEndpoint::Subresource(name.to_owned())
