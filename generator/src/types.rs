@@ -102,7 +102,7 @@ fn keep_versions(
         .collect();
     if let Some(first) = crds.values().next() {
         for name in names.difference(&known) {
-            let message = format!("no definition has a version `{name}`");
+            let message = format!("no CRD has a version `{name}`");
             let known: Vec<&str> = known.iter().map(String::as_str).collect();
             diagnostics.push(
                 Diagnostic::error(Code::NoVersion, message)

@@ -134,14 +134,14 @@ impl CoordinationChecks<'_> {
             self.error(
                 in_deadline.or(in_lease),
                 format!("`renew_deadline` ({deadline:?}) must be shorter than `lease_duration` ({lease:?})"),
-                "a leader has to stop before another may begin",
+                "a leader must stop before another may start",
             );
         }
         if retry.is_zero() || retry >= deadline {
             self.error(
                 in_retry.or(in_deadline),
                 format!("`retry_period` ({retry:?}) must be shorter than `renew_deadline` ({deadline:?}), and not zero"),
-                "a lease has to be renewed in time",
+                "a leader must renew the lease in time",
             );
         }
         election
@@ -153,7 +153,7 @@ impl CoordinationChecks<'_> {
             self.error(
                 Some(duration.span),
                 format!("`{key}` must be whole seconds, at least one"),
-                "others read it as a whole number of seconds",
+                "other operators read it as a whole number of seconds",
             );
         }
     }

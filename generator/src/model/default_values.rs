@@ -11,7 +11,7 @@ use super::generated_types::{
 /// A value of a generated type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DefaultValue {
-    /// What `Default::default()` gives.
+    /// `Default::default()`.
     Default,
     /// A boolean.
     Bool(bool),
@@ -48,7 +48,7 @@ pub enum DefaultValue {
     None,
 }
 
-/// How a type gets its `Default`.
+/// The implementation of `Default` for a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DefaultImpl {
     /// There is none: some required field has no default.
@@ -92,7 +92,7 @@ impl<'s> Defaults<'s> {
         }
     }
 
-    /// How a shape gets its `Default`.
+    /// The `Default` of a shape.
     #[must_use]
     pub fn of_shape(&self, id: ShapeId) -> DefaultImpl {
         if let Some(known) = self.known.borrow().get(&id) {
@@ -107,7 +107,7 @@ impl<'s> Defaults<'s> {
         answer
     }
 
-    /// How a struct gets its `Default`.
+    /// The `Default` of a struct.
     #[must_use]
     pub fn of_struct(&self, body: &StructShape) -> DefaultImpl {
         let mut answer = DefaultImpl::Derived;

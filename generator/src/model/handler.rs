@@ -14,11 +14,11 @@ pub struct Handler {
     pub id: String,
     /// The method.
     pub method: String,
-    /// What it is called for.
+    /// The occasion on which it is called.
     pub cause: HandlerCause,
     /// Which objects it is called for.
     pub filters: Vec<HandlerFilter>,
-    /// What happens after a failure.
+    /// The treatment of failures.
     pub retry: RetryOptions,
     /// The value that every call receives.
     pub param: Option<serde_json::Value>,
@@ -177,7 +177,7 @@ pub enum FilterTest {
     Predicate(String),
 }
 
-/// What happens after a failure.
+/// The treatment of failures.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RetryOptions {
     /// The meaning of an error that does not say whether to retry.

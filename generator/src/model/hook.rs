@@ -10,9 +10,9 @@ pub struct Hook {
     pub id: String,
     /// The method.
     pub method: String,
-    /// When it is called.
+    /// The occasion on which it is called.
     pub moment: Moment,
-    /// What happens after a failure.
+    /// The treatment of failures.
     pub retry: RetryOptions,
     /// The value that every call receives.
     pub param: Option<serde_json::Value>,

@@ -16,7 +16,7 @@ pub struct Options {
     pub derives: BTreeMap<String, Vec<String>>,
     /// Further derives for all types.
     pub derives_everywhere: Vec<String>,
-    /// When to use the types of `k8s-openapi`.
+    /// The use of types from `k8s-openapi`.
     pub builtins: Builtins,
     /// Whether enums have a variant for values that the schema does not list.
     pub open_enums: bool,
@@ -24,7 +24,7 @@ pub struct Options {
     pub builders: bool,
 }
 
-/// When to use the types of `k8s-openapi` for objects that look like them.
+/// The condition for using a type of `k8s-openapi` for an object of the same form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Builtins {
     /// If every value that the schema allows is unchanged by a round trip.

@@ -200,7 +200,7 @@ fn choose<'c>(
         .map_or(crd.span, |version| version.span);
     if let Some(version) = fallback.first() {
         let message = format!(
-            "`{}` serves no version; types are made for `{}`",
+            "`{}` serves no version; types are generated for `{}`",
             crd.name, version.name
         );
         diagnostics.push(Diagnostic::warning(Code::NoVersion, message).at(crd.source, place, ""));
@@ -214,7 +214,7 @@ fn choose<'c>(
     diagnostics.push(
         Diagnostic::error(
             Code::NoVersion,
-            format!("`{}` has no version to make types for", crd.name),
+            format!("`{}` has no version to generate types for", crd.name),
         )
         .at(crd.source, place, "")
         .help(format!("it defines {}", known.join(", "))),

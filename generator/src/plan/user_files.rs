@@ -173,7 +173,7 @@ impl HandlerTrait {
             module: hooks::MODULE.to_owned(),
             methods: hooks::methods(&operator.hooks),
             memo_kind: None,
-            subject: "the operator as a whole".to_owned(),
+            subject: "the operator".to_owned(),
             owner: "the operator".to_owned(),
             scaffold: text(&HooksScaffoldView::new(&operator.hooks)),
         }
@@ -244,7 +244,7 @@ impl Additions<'_> {
                             "the parser stopped here",
                         )
                         .help(
-                            "stubs can only be added to a file that parses; mend it and run again",
+                            "stubs can only be added to a file that parses; fix it and run again",
                         ),
                     );
                 }
@@ -258,7 +258,7 @@ impl Additions<'_> {
             return ImplLocation::Missing;
         };
         let message = format!(
-            "nothing implements `{wanted}`, which handles {}",
+            "no file implements `{wanted}`, which has the handlers of {}",
             handler_trait.subject
         );
         diagnostics.push(
@@ -318,7 +318,7 @@ impl Additions<'_> {
                     "nothing in kopf.yaml names it",
                 )
                 .help(
-                    "delete it, or move what is worth keeping; the compiler refuses it until then",
+                    "delete it, or move what is worth keeping; the crate does not compile until then",
                 ),
             );
         }
@@ -403,7 +403,7 @@ impl Additions<'_> {
                             "the parser stopped here",
                         )
                         .help(format!(
-                            "`mod {};` has to be added; mend the file and run again",
+                            "`mod {};` has to be added; fix the file and run again",
                             handler_trait.module
                         )),
                     );

@@ -68,7 +68,7 @@ pub struct CargoView<'a> {
     pub has_profile: bool,
     /// The oldest compiler that builds it.
     pub rust_version: &'a str,
-    /// Where the runtime comes from, as a TOML value.
+    /// The source of the runtime dependency, as a TOML value.
     pub runtime: String,
 }
 

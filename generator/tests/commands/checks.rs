@@ -330,11 +330,10 @@ fn resources_that_get_in_each_others_way_are_told() {
         "a webhook needs `validate` or `mutate`",
     );
     let blocking = "{crd: crds/widget.yaml, admission: [{validate: f, persistent: true}]}";
-    let refused = "while no operator runs, requests for Widget are refused";
+    let refused = "while no operator runs, the API server rejects requests for Widget";
     expect(&manifest(blocking), "note", "KG0621", refused);
     let pods = manifest("{builtin: v1/Pod, admission: [{validate: f}]}");
-    let message =
-        "while the operator does not answer, requests for Pod are refused in the whole cluster";
+    let message = "while the operator does not answer, the API server rejects requests for Pod in the whole cluster";
     expect(&pods, "warning", "KG0621", message);
     let passing = manifest("{builtin: v1/Pod, admission: [{validate: f, ignore_failures: true}]}");
     assert!(!passing.contains("KG0621"), "{passing}");
@@ -357,7 +356,7 @@ fn webhooks_that_nobody_takes_away_are_told() {
         shell.write("kopf.yaml", &format!("{head}resources: [{resource}]\n"));
         shell.run(&["validate"])
     };
-    let message = "while no operator runs, requests for Widget are refused";
+    let message = "while no operator runs, the API server rejects requests for Widget";
     let said = about("cert-manager", "{validate: f}");
     expect(&said, "note", "KG0621", message);
     for (configuration, webhook) in [
@@ -376,7 +375,7 @@ fn a_file_of_handlers_without_an_implementation_is_refused() {
     shell.write("src/handlers/widget.rs", "// moved elsewhere\n");
     shell.manifest("      - {on: create, fn: create_fn}\n      - {on: update, fn: update_fn}\n");
     let said = shell.run(&["generate"]);
-    let message = "nothing implements `WidgetHandlers`, which handles a Widget";
+    let message = "no file implements `WidgetHandlers`, which has the handlers of a Widget";
     expect(&said, "error", "KG0702", message);
     assert_eq!(shell.read("src/handlers/widget.rs"), "// moved elsewhere\n");
 }

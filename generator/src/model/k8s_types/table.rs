@@ -49,7 +49,7 @@ struct StructTable {
     by_field: HashMap<&'static str, Vec<usize>>,
 }
 
-/// How well a struct matches, best first.
+/// The quality of a match; the smallest is the best.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct StructMatch {
     missing: usize,
@@ -107,7 +107,8 @@ pub(in crate::model) fn member(path: &str, name: &str) -> Result<(Ty, bool), Vec
     }
 }
 
-/// How well a schema matches a struct; `None` if it was probably not made from it.
+/// The quality of the match between a schema and a struct; `None` if the schema was probably not
+/// made from it.
 fn similarity(schema: &Schema, steps: &[PathStep], entry: &StructEntry) -> Option<StructMatch> {
     let (here, there) = (schema.properties.len(), entry.fields.len());
     if here > there

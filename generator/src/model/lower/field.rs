@@ -102,7 +102,7 @@ impl UnknownFieldReport {
             return diagnostic
                 .at(source, span, format!("`{parent}` is {leaf}"))
                 .help(format!(
-                    "handle `{parent}` as a whole, and look inside in the function"
+                    "use `{parent}`, and read its content in the function"
                 ));
         }
         let place = if parent.is_empty() {

@@ -43,7 +43,7 @@ impl Lowering<'_> {
             let message = "a new object has no old value";
             self.push(
                 Diagnostic::error(Code::FilterValue, message)
-                    .at(self.source, old.span, "never there at a creation")
+                    .at(self.source, old.span, "always absent at creation")
                     .help("`new` is about the value with which it is created"),
             );
         }

@@ -82,7 +82,7 @@ impl Lowering<'_> {
         for (alone, why) in [
             (
                 Trigger::Event,
-                "an event handler sees everything by itself and has a context of its own",
+                "an event handler is called for every watch event and has a context of its own",
             ),
             (
                 Trigger::Field,

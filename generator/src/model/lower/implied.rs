@@ -42,7 +42,7 @@ fn finalizers(
         handlers.any(|handler| handler.is_background() == background)
     };
     let optional = has(false)
-        .then_some("`optional: true` on a delete handler lets objects go while no operator runs");
+        .then_some("`optional: true` on a delete handler lets Kubernetes delete objects while no operator runs");
     let filters = has(true).then_some(
         "filters keep timers and daemons, and the finalizer, away from objects that do not need them",
     );

@@ -46,7 +46,7 @@ impl Lowering<'_> {
             self.push(
                 Diagnostic::error(Code::HandlerOption, message)
                     .at(self.source, value.span, "the value of which field?")
-                    .help("the type of what is found in the index is `values`"),
+                    .help("`values` is the type of the values in the index"),
             );
             return None;
         }

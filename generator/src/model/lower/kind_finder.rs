@@ -74,7 +74,7 @@ impl<'a> KindFinder<'a> {
     ) -> Option<HandledKind> {
         for (key, misplaced) in [("kind", &section.kind), ("version", &section.version)] {
             if let Some(misplaced) = misplaced {
-                let message = format!("`{key}` belongs to `crd`: `builtin` says it all");
+                let message = format!("`{key}` belongs to `crd`: `builtin` already names both");
                 self.error(Code::ManifestValue, misplaced.span, message, "remove it");
             }
         }

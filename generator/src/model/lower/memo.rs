@@ -41,11 +41,11 @@ pub(super) fn memo(
         return None;
     }
     if !kind.is_watched() {
-        let message = format!("nothing is remembered of {} from call to call", kind.kind);
+        let message = format!("the memo of {} is never used", kind.kind);
         diagnostics.push(
             Diagnostic::warning(Code::UselessMemo, message)
-                .at(manifest.source, name.span, "webhooks alone keep no memo")
-                .help("objects are known only where a handler watches them"),
+                .at(manifest.source, name.span, "webhooks have no memo")
+                .help("only objects that a handler watches have a memo"),
         );
     }
     Some(name.value.clone())

@@ -57,7 +57,10 @@ impl Lowering<'_> {
                     Some(HandlerFamily::Event | HandlerFamily::Daemon | HandlerFamily::Timer(_))
                 )
             {
-                let message = format!("{} has no `{key}`: it does not compare", noun(section));
+                let message = format!(
+                    "{} has no `{key}`: it is not called for changes",
+                    noun(section)
+                );
                 self.error(Code::HandlerOption, span, message, "only for changes");
             }
         }
@@ -143,7 +146,8 @@ impl Lowering<'_> {
         }
         for (key, time) in [("interval", section.interval), ("idle", section.idle)] {
             if let Some(time) = time.filter(|time| timer && time.value.0.is_zero()) {
-                let message = format!("`{key}` must not be zero: the timer would never rest");
+                let message =
+                    format!("`{key}` must not be zero: the timer would run without pause");
                 self.error(Code::HandlerOption, time.span, message, "no time at all");
             }
         }
@@ -167,7 +171,7 @@ impl Lowering<'_> {
                     .at(
                         self.source,
                         id.span,
-                        "not fit for the name of an annotation",
+                        "not valid in the name of an annotation",
                     )
                     .help("use letters, digits, `-`, `_`, `.` and `/`"),
             );

@@ -52,7 +52,7 @@ impl SelectionLowering<'_> {
                     .at(
                         self.manifest.source,
                         webhook.span,
-                        "which kinds is it asked about?",
+                        "the kinds are not known in advance",
                     )
                     .help("name the kinds with `crd` or `builtin`"),
             );
@@ -224,9 +224,9 @@ pub(super) fn check(
                     |group| format!("the group \"{group}\""),
                 );
                 let what = if kind.handlers.iter().any(Handler::writes) {
-                    "see and change"
+                    "read and change"
                 } else {
-                    "see"
+                    "read"
                 };
                 let message = format!("the operator is allowed to {what} all kinds of {whose}");
                 let note = match selector.group() {
@@ -234,7 +234,7 @@ pub(super) fn check(
                     None => Diagnostic::warning(Code::WidePermissions, message),
                 };
                 let help = "`plural` with `group` asks for no more than is used";
-                diagnostics.push(place(note, "known in the cluster only").help(help));
+                diagnostics.push(place(note, "only the cluster knows the kinds").help(help));
             }
         }
         for (other, first) in &kinds[..at] {
@@ -293,7 +293,7 @@ fn check_ids(
         if one.handlers.iter().all(|known| known.full_id() != id) {
             continue;
         }
-        let message = format!("two handlers `{id}` may be about the same objects");
+        let message = format!("two handlers `{id}` may handle the same objects");
         diagnostics.push(
             Diagnostic::error(Code::SelectionOverlap, message)
                 .at(manifest.source, place(second, &handler.method), "here")

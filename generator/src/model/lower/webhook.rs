@@ -172,7 +172,7 @@ impl Lowering<'_> {
             (KindOrigin::Builtin(_), _) => Diagnostic::warning(
                 Code::BlockingWebhook,
                 format!(
-                    "while the operator does not answer, requests for {} are refused in the whole cluster",
+                    "while the operator does not answer, the API server rejects requests for {} in the whole cluster",
                     kind.kind
                 ),
             )
@@ -180,14 +180,14 @@ impl Lowering<'_> {
             (KindOrigin::Custom(_), Some((span, label))) => Diagnostic::note(
                 Code::BlockingWebhook,
                 format!(
-                    "while no operator runs, requests for {} are refused",
+                    "while no operator runs, the API server rejects requests for {}",
                     kind.kind
                 ),
             )
             .at(self.source, span, label),
             (KindOrigin::Custom(_), None) | (KindOrigin::Selected(_), _) => return,
         };
-        self.push(diagnostic.help("`ignore_failures: true` lets them pass"));
+        self.push(diagnostic.help("with `ignore_failures: true` the API server admits them"));
     }
 }
 

@@ -6,7 +6,7 @@ use super::*;
 use crate::diagnostic::{Diagnostics, Sources};
 use crate::load::crd::{self, NameFix};
 
-/// What keeps the value out of a field with this schema, given in YAML's flow style.
+/// The reason why a field with this schema, given in YAML's flow style, cannot have the value.
 fn verdict(schema: &str, value: &Json) -> String {
     let definition = format!(
         "apiVersion: apiextensions.k8s.io/v1
