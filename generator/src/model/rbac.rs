@@ -274,24 +274,7 @@ fn kind_rules(operator: &Operator, kind: &HandledKind) -> Vec<RbacRule> {
             .collect();
         names.join(", ")
     };
-    let all = names(&|_| true);
-    let read_reason = if all.is_empty() {
-        "named in kopf.yaml".to_owned()
-    } else {
-        format!("needed by {all}")
-    };
-    let only_indexed = !kind.handlers.is_empty() && kind.indices().count() == kind.handlers.len();
-    let reading: &[&'static str] = if only_indexed {
-        &["list", "watch"]
-    } else {
-        &["get", "list", "watch"]
-    };
-    let read_reason = if only_indexed {
-        format!("fills {all}")
-    } else {
-        read_reason
-    };
-    let mut verbs = grants(reading, &read_reason);
+    let mut verbs = read_grants(kind, &names(&|_| true));
     let writing = names(&Handler::writes);
     let mut rules = Vec::new();
     if !writing.is_empty() {
@@ -332,6 +315,18 @@ fn kind_rules(operator: &Operator, kind: &HandledKind) -> Vec<RbacRule> {
         },
     );
     rules
+}
+
+/// The verbs to list and watch a kind, for the handlers of these names.
+fn read_grants(kind: &HandledKind, handlers: &str) -> Vec<Grant> {
+    let only_indexed = !kind.handlers.is_empty() && kind.indices().count() == kind.handlers.len();
+    if only_indexed {
+        grants(&["list", "watch"], &format!("fills {handlers}"))
+    } else if handlers.is_empty() {
+        grants(&["get", "list", "watch"], "named in kopf.yaml")
+    } else {
+        grants(&["get", "list", "watch"], &format!("needed by {handlers}"))
+    }
 }
 
 /// The group and the plural of a selection, or `*` if only the cluster knows them.

@@ -55,45 +55,12 @@ impl KindView {
                 .any(|registration| registration.declaration.contains(part))
         };
         let methods = methods(kind);
-        let mut runtime_names = BTreeSet::from(["Resource", "ResourceHandlers"]);
-        runtime_names.extend(match kind.selector() {
-            Some(_) => &["Selector"][..],
-            None => &["ResourceSpec", "Scope", "StatusSubresource"],
-        });
-        runtime_names.extend(methods.iter().filter_map(|method| match &method.shape {
-            MethodSignature::Handler { context } => Some(context.runtime_type()),
-            MethodSignature::Delay { .. } | MethodSignature::Predicate { .. } => None,
-        }));
-        runtime_names.extend(methods.iter().filter_map(|method| match &method.shape {
-            MethodSignature::Handler { context } => Some(context.result()),
-            MethodSignature::Predicate { .. } | MethodSignature::Delay { .. } => None,
-        }));
-        for name in [
-            "ChangeHandler",
-            "DaemonHandler",
-            "ErrorMode",
-            "EventHandler",
-            "FieldHandler",
-            "IndexHandler",
-            "On",
-            "Operation",
-            "TextTest",
-            "TimerHandler",
-            "ValueTest",
-            "WebhookHandler",
-            "predicate",
-        ] {
-            if text(&format!("{name}::")) {
-                runtime_names.insert(name);
-            }
-        }
-        runtime_names.extend(kind.memo.as_ref().map(|_| "Memo"));
         let delays = |method: &TraitMethod| matches!(method.shape, MethodSignature::Delay { .. });
         let uses_duration = text("Duration::") || methods.iter().any(delays);
         Self {
             summary: summary(kind),
             uses_duration,
-            runtime_names: runtime_names.into_iter().collect(),
+            runtime_names: runtime_names(kind, &methods, &registrations),
             exported: exported(kind, &methods),
             type_name: kind.type_name.clone(),
             title: match kind.selector() {
@@ -124,6 +91,53 @@ impl KindView {
             registrations,
         }
     }
+}
+
+/// The names that the module imports from the runtime.
+fn runtime_names(
+    kind: &HandledKind,
+    methods: &[TraitMethod],
+    registrations: &[Registration],
+) -> Vec<&'static str> {
+    let uses = |part: &str| {
+        registrations
+            .iter()
+            .any(|registration| registration.declaration.contains(part))
+    };
+    let mut names = BTreeSet::from(["Resource", "ResourceHandlers"]);
+    names.extend(match kind.selector() {
+        Some(_) => &["Selector"][..],
+        None => &["ResourceSpec", "Scope", "StatusSubresource"],
+    });
+    names.extend(methods.iter().filter_map(|method| match &method.shape {
+        MethodSignature::Handler { context } => Some(context.runtime_type()),
+        MethodSignature::Delay { .. } | MethodSignature::Predicate { .. } => None,
+    }));
+    names.extend(methods.iter().filter_map(|method| match &method.shape {
+        MethodSignature::Handler { context } => Some(context.result()),
+        MethodSignature::Predicate { .. } | MethodSignature::Delay { .. } => None,
+    }));
+    for name in [
+        "ChangeHandler",
+        "DaemonHandler",
+        "ErrorMode",
+        "EventHandler",
+        "FieldHandler",
+        "IndexHandler",
+        "On",
+        "Operation",
+        "TextTest",
+        "TimerHandler",
+        "ValueTest",
+        "WebhookHandler",
+        "predicate",
+    ] {
+        if uses(&format!("{name}::")) {
+            names.insert(name);
+        }
+    }
+    names.extend(kind.memo.as_ref().map(|_| "Memo"));
+    names.into_iter().collect()
 }
 
 fn selector(selector: &Selector) -> String {

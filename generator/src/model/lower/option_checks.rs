@@ -30,40 +30,7 @@ impl Lowering<'_> {
                 "which field?",
             );
         }
-        for (key, span) in [
-            ("value", section.value.as_ref().map(|it| it.span)),
-            ("old", section.old.as_ref().map(|it| it.span)),
-            ("new", section.new.as_ref().map(|it| it.span)),
-        ] {
-            let Some(span) = span else { continue };
-            if section.field.is_none() {
-                let message = format!("`{key}` needs `field`: it is about the value of a field");
-                self.error(
-                    Code::HandlerOption,
-                    span,
-                    message,
-                    "the value of which field?",
-                );
-            } else if key != "value" && section.value.is_some() {
-                let message = format!("`value` and `{key}` exclude each other");
-                self.push(
-                    Diagnostic::error(Code::HandlerOption, message)
-                        .at(self.source, span, "")
-                        .help("`value` matches before or after the change; `old` and `new` tell them apart"),
-                );
-            } else if key != "value"
-                && matches!(
-                    family,
-                    Some(HandlerFamily::Event | HandlerFamily::Daemon | HandlerFamily::Timer(_))
-                )
-            {
-                let message = format!(
-                    "{} has no `{key}`: it is not called for changes",
-                    noun(section)
-                );
-                self.error(Code::HandlerOption, span, message, "only for changes");
-            }
-        }
+        self.check_value_options(section, family);
         let triggers = match family {
             Some(HandlerFamily::Change(triggers)) => triggers.clone(),
             _ => BTreeSet::new(),
@@ -100,6 +67,44 @@ impl Lowering<'_> {
                 message,
                 "the number of attempts, the first included",
             );
+        }
+    }
+
+    /// Checks `value`, `old` and `new`, which need a field and exclude each other.
+    fn check_value_options(&mut self, section: &HandlerSection, family: Option<&HandlerFamily>) {
+        for (key, span) in [
+            ("value", section.value.as_ref().map(|it| it.span)),
+            ("old", section.old.as_ref().map(|it| it.span)),
+            ("new", section.new.as_ref().map(|it| it.span)),
+        ] {
+            let Some(span) = span else { continue };
+            if section.field.is_none() {
+                let message = format!("`{key}` needs `field`: it is about the value of a field");
+                self.error(
+                    Code::HandlerOption,
+                    span,
+                    message,
+                    "the value of which field?",
+                );
+            } else if key != "value" && section.value.is_some() {
+                let message = format!("`value` and `{key}` exclude each other");
+                self.push(
+                    Diagnostic::error(Code::HandlerOption, message)
+                        .at(self.source, span, "")
+                        .help("`value` matches before or after the change; `old` and `new` tell them apart"),
+                );
+            } else if key != "value"
+                && matches!(
+                    family,
+                    Some(HandlerFamily::Event | HandlerFamily::Daemon | HandlerFamily::Timer(_))
+                )
+            {
+                let message = format!(
+                    "{} has no `{key}`: it is not called for changes",
+                    noun(section)
+                );
+                self.error(Code::HandlerOption, span, message, "only for changes");
+            }
         }
     }
 
