@@ -91,7 +91,7 @@ fn handlers_are_added_to_a_selection_by_its_name() {
     );
     let stubs = made.read("src/handlers/example_com_group.rs");
     assert!(
-        stubs.contains("async fn gone(&self, cx: &mut Seen<DynamicObject>)"),
+        stubs.contains("async fn gone(&self, cx: &mut EventContext<DynamicObject>)"),
         "{stubs}"
     );
     let explained = made.run(&["rbac", "--explain", "widgets:list"]);

@@ -403,18 +403,18 @@ impl ContextType {
     #[must_use]
     pub const fn runtime_type(&self) -> &'static str {
         match self {
-            Self::Change(_) => "Change",
-            Self::Field(..) => "FieldChange",
-            Self::Event(_) => "Seen",
-            Self::Validation(_) => "Validation",
-            Self::Mutation(_) => "Mutation",
-            Self::Daemon(_) => "Daemon",
-            Self::Timer(_) => "Tick",
-            Self::Index(..) => "Indexing",
-            Self::Startup => "Startup",
-            Self::Cleanup => "Cleanup",
-            Self::Login => "Login",
-            Self::Probe => "Probe",
+            Self::Change(_) => "ChangeContext",
+            Self::Field(..) => "FieldContext",
+            Self::Event(_) => "EventContext",
+            Self::Validation(_) => "ValidationContext",
+            Self::Mutation(_) => "MutationContext",
+            Self::Daemon(_) => "DaemonContext",
+            Self::Timer(_) => "TimerContext",
+            Self::Index(..) => "IndexContext",
+            Self::Startup => "StartupContext",
+            Self::Cleanup => "CleanupContext",
+            Self::Login => "LoginContext",
+            Self::Probe => "ProbeContext",
         }
     }
 

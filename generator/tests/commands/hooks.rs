@@ -74,7 +74,7 @@ fn a_probe_becomes_a_stub_and_is_not_repeated() {
     }
     shell.write("kopf.yaml", &manifest("{probe: disk, timeout: 2s}"));
     shell.run(&["generate"]);
-    let stub = "    async fn disk(&self, cx: &mut Probe) -> HandlerResult {\n        \
+    let stub = "    async fn disk(&self, cx: &mut ProbeContext) -> HandlerResult {\n        \
                 cx.set_result(&\"healthy\")?;\n        Ok(())\n    }\n";
     let hooks = fs::read_to_string(shell.here.join("src/handlers/hooks.rs")).expect("a file");
     assert!(hooks.contains(stub), "{hooks}");
@@ -101,9 +101,9 @@ fn handlers_of_the_operator_are_added_and_removed_by_commands() {
     }
     let stubs = shell.read("src/handlers/hooks.rs");
     for stub in [
-        "async fn prepare(&self, cx: &mut Startup) -> HandlerResult",
-        "async fn tear_down(&self, cx: &mut Cleanup) -> HandlerResult",
-        "async fn disk(&self, cx: &mut Probe) -> HandlerResult",
+        "async fn prepare(&self, cx: &mut StartupContext) -> HandlerResult",
+        "async fn tear_down(&self, cx: &mut CleanupContext) -> HandlerResult",
+        "async fn disk(&self, cx: &mut ProbeContext) -> HandlerResult",
     ] {
         assert!(stubs.contains(stub), "{stubs}");
     }

@@ -62,10 +62,10 @@ fn webhooks_are_added_and_removed_by_commands() {
     let stubs = shell.read("src/handlers/widget.rs");
     assert!(
         stubs
-            .contains("async fn check_size(&self, cx: &mut Validation<Widget>) -> AdmissionResult")
+            .contains("async fn check_size(&self, cx: &mut ValidationContext<Widget>) -> AdmissionResult")
     );
     assert!(
-        stubs.contains("async fn fill_in(&self, cx: &mut Mutation<Widget>) -> AdmissionResult")
+        stubs.contains("async fn fill_in(&self, cx: &mut MutationContext<Widget>) -> AdmissionResult")
     );
     assert!(
         shell

@@ -9,7 +9,7 @@ use crate::generated::kopf_example::{KopfExample, KopfExampleHandlers};
 
 impl KopfExampleHandlers for Operator {
     /// Called when a KopfExample is created.
-    async fn create_fn(&self, cx: &mut Change<KopfExample>) -> HandlerResult {
+    async fn create_fn(&self, cx: &mut ChangeContext<KopfExample>) -> HandlerResult {
         let spec = &cx.object().spec;
         let duration = spec.duration.as_deref().unwrap_or("0");
         let mut pod: Pod = serde_json::from_value(json!({

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_runtime::{
-    Change, ChangeHandler, ErrorMode, HandlerResult, On, Resource, ResourceHandlers,
+    ChangeContext, ChangeHandler, ErrorMode, HandlerResult, On, Resource, ResourceHandlers,
     ResourceSpec, Scope, StatusSubresource,
 };
 
@@ -16,25 +16,25 @@ pub trait KopfExampleHandlers: Send + Sync + 'static {
     /// Called when a KopfExample is created.
     fn instant_failure(
         &self,
-        cx: &mut Change<KopfExample>,
+        cx: &mut ChangeContext<KopfExample>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when a KopfExample is created.
     fn eventual_success(
         &self,
-        cx: &mut Change<KopfExample>,
+        cx: &mut ChangeContext<KopfExample>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when a KopfExample is created.
     fn eventual_failure(
         &self,
-        cx: &mut Change<KopfExample>,
+        cx: &mut ChangeContext<KopfExample>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when a KopfExample is created.
     fn instant_failure_of_any_sort(
         &self,
-        cx: &mut Change<KopfExample>,
+        cx: &mut ChangeContext<KopfExample>,
     ) -> impl Future<Output = HandlerResult> + Send;
 }
 

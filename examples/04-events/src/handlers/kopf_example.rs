@@ -9,7 +9,7 @@ use crate::generated::kopf_example::{KopfExample, KopfExampleHandlers};
 
 impl KopfExampleHandlers for Operator {
     /// Called when a KopfExample is created.
-    async fn create_fn(&self, cx: &mut Change<KopfExample>) -> HandlerResult {
+    async fn create_fn(&self, cx: &mut ChangeContext<KopfExample>) -> HandlerResult {
         cx.event("SomeType", "SomeReason", "Some message");
         cx.warn("SomeReason", "Some message");
         cx.info("SomeReason", "Some message");
@@ -30,7 +30,7 @@ impl KopfExampleHandlers for Operator {
     }
 
     /// Called when a KopfExample is changed.
-    async fn update_fn(&self, cx: &mut Change<KopfExample>) -> HandlerResult {
+    async fn update_fn(&self, cx: &mut ChangeContext<KopfExample>) -> HandlerResult {
         for _ in 0..100 {
             cx.warn("Repeated", "Said a hundred times");
         }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use kopf_runtime::{
-    Change, ChangeHandler, FieldChange, FieldHandler, HandlerResult, On, Resource,
+    ChangeContext, ChangeHandler, FieldContext, FieldHandler, HandlerResult, On, Resource,
     ResourceHandlers, ResourceSpec, Scope, StatusSubresource,
 };
 
@@ -15,49 +15,49 @@ pub trait KopfExampleHandlers: Send + Sync + 'static {
     /// Called when a KopfExample already exists when the operator starts.
     fn resume_fn_1(
         &self,
-        cx: &mut Change<KopfExample>,
+        cx: &mut ChangeContext<KopfExample>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when a KopfExample is created.
     fn create_fn_1(
         &self,
-        cx: &mut Change<KopfExample>,
+        cx: &mut ChangeContext<KopfExample>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when a KopfExample already exists when the operator starts.
     fn resume_fn_2(
         &self,
-        cx: &mut Change<KopfExample>,
+        cx: &mut ChangeContext<KopfExample>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when a KopfExample is created.
     fn create_fn_2(
         &self,
-        cx: &mut Change<KopfExample>,
+        cx: &mut ChangeContext<KopfExample>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when a KopfExample is changed.
     fn update_fn(
         &self,
-        cx: &mut Change<KopfExample>,
+        cx: &mut ChangeContext<KopfExample>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when a KopfExample is being deleted.
     fn delete_fn_1(
         &self,
-        cx: &mut Change<KopfExample>,
+        cx: &mut ChangeContext<KopfExample>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when a KopfExample is being deleted.
     fn delete_fn_2(
         &self,
-        cx: &mut Change<KopfExample>,
+        cx: &mut ChangeContext<KopfExample>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when `spec.field` of a KopfExample changes.
     fn field_fn(
         &self,
-        cx: &mut FieldChange<KopfExample, String>,
+        cx: &mut FieldContext<KopfExample, String>,
     ) -> impl Future<Output = HandlerResult> + Send;
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use kopf_runtime::{
-    Change, ChangeHandler, HandlerResult, On, Resource, ResourceHandlers, ResourceSpec,
+    ChangeContext, ChangeHandler, HandlerResult, On, Resource, ResourceHandlers, ResourceSpec,
     Scope, StatusSubresource,
 };
 
@@ -15,7 +15,7 @@ pub trait KopfExampleHandlers: Send + Sync + 'static {
     /// Called when a KopfExample is created or is changed.
     fn handle(
         &self,
-        cx: &mut Change<KopfExample>,
+        cx: &mut ChangeContext<KopfExample>,
     ) -> impl Future<Output = HandlerResult> + Send;
 }
 

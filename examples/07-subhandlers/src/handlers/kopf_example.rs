@@ -7,7 +7,7 @@ use crate::generated::kopf_example::{KopfExample, KopfExampleHandlers};
 
 impl KopfExampleHandlers for Operator {
     /// Called when a KopfExample is created.
-    async fn create_fn(&self, cx: &mut Change<KopfExample>) -> HandlerResult {
+    async fn create_fn(&self, cx: &mut ChangeContext<KopfExample>) -> HandlerResult {
         for item in cx.object().spec.items.clone().unwrap_or_default() {
             cx.sub(SubHandler::new(&item), |_| Box::pin(create_item(item)));
         }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use kopf_runtime::{
-    EventHandler, HandlerResult, Resource, ResourceHandlers, ResourceSpec, Scope, Seen,
+    EventHandler, HandlerResult, Resource, ResourceHandlers, ResourceSpec, Scope, EventContext,
     StatusSubresource,
 };
 
@@ -15,13 +15,13 @@ pub trait KopfExampleHandlers: Send + Sync + 'static {
     /// Called for every watch event of a KopfExample.
     fn event_fn_with_error(
         &self,
-        cx: &mut Seen<KopfExample>,
+        cx: &mut EventContext<KopfExample>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called for every watch event of a KopfExample.
     fn normal_event_fn(
         &self,
-        cx: &mut Seen<KopfExample>,
+        cx: &mut EventContext<KopfExample>,
     ) -> impl Future<Output = HandlerResult> + Send;
 }
 

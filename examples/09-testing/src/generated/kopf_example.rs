@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_runtime::{
-    Change, ChangeHandler, HandlerResult, On, Resource, ResourceHandlers, ResourceSpec,
+    ChangeContext, ChangeHandler, HandlerResult, On, Resource, ResourceHandlers, ResourceSpec,
     Scope, StatusSubresource,
 };
 
@@ -16,13 +16,13 @@ pub trait KopfExampleHandlers: Send + Sync + 'static {
     /// Called when a KopfExample is created.
     fn create_fn(
         &self,
-        cx: &mut Change<KopfExample>,
+        cx: &mut ChangeContext<KopfExample>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when a KopfExample is being deleted.
     fn delete_fn(
         &self,
-        cx: &mut Change<KopfExample>,
+        cx: &mut ChangeContext<KopfExample>,
     ) -> impl Future<Output = HandlerResult> + Send;
 }
 

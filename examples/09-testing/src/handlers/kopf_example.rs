@@ -7,7 +7,7 @@ use crate::generated::kopf_example::{KopfExample, KopfExampleHandlers};
 
 impl KopfExampleHandlers for Operator {
     /// Called when a KopfExample is created.
-    async fn create_fn(&self, cx: &mut Change<KopfExample>) -> HandlerResult {
+    async fn create_fn(&self, cx: &mut ChangeContext<KopfExample>) -> HandlerResult {
         info!("Something was logged here.");
         if cx.retry() == 0 {
             let soon = Duration::from_secs(1);
@@ -18,7 +18,7 @@ impl KopfExampleHandlers for Operator {
     }
 
     /// Called when a KopfExample is being deleted.
-    async fn delete_fn(&self, _: &mut Change<KopfExample>) -> HandlerResult {
+    async fn delete_fn(&self, _: &mut ChangeContext<KopfExample>) -> HandlerResult {
         info!("Deleted, really deleted.");
         Ok(())
     }

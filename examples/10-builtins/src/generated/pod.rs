@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use kopf_runtime::{
-    Change, ChangeHandler, HandlerResult, On, Resource, ResourceHandlers, ResourceSpec,
+    ChangeContext, ChangeHandler, HandlerResult, On, Resource, ResourceHandlers, ResourceSpec,
     Scope, StatusSubresource, predicate,
 };
 
@@ -15,7 +15,7 @@ pub trait PodHandlers: Send + Sync + 'static {
     /// Called when a Pod is created or already exists when the operator starts.
     fn pod_in_sight(
         &self,
-        cx: &mut Change<Pod>,
+        cx: &mut ChangeContext<Pod>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Whether the filter of `pod_in_sight` accepts a Pod.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use kopf_runtime::{
-    Change, ChangeHandler, FieldChange, FieldHandler, HandlerResult, On, Resource,
+    ChangeContext, ChangeHandler, FieldContext, FieldHandler, HandlerResult, On, Resource,
     ResourceHandlers, ResourceSpec, Scope, StatusSubresource, TextTest, ValueTest,
     predicate,
 };
@@ -16,85 +16,85 @@ pub trait KopfExampleHandlers: Send + Sync + 'static {
     /// Called when a KopfExample is created.
     fn label_has_this_value(
         &self,
-        cx: &mut Change<KopfExample>,
+        cx: &mut ChangeContext<KopfExample>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when a KopfExample is created.
     fn label_is_there(
         &self,
-        cx: &mut Change<KopfExample>,
+        cx: &mut ChangeContext<KopfExample>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when a KopfExample is created.
     fn label_is_not_there(
         &self,
-        cx: &mut Change<KopfExample>,
+        cx: &mut ChangeContext<KopfExample>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when a KopfExample is created.
     fn label_is_accepted(
         &self,
-        cx: &mut Change<KopfExample>,
+        cx: &mut ChangeContext<KopfExample>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when a KopfExample is created.
     fn label_has_another_value(
         &self,
-        cx: &mut Change<KopfExample>,
+        cx: &mut ChangeContext<KopfExample>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when a KopfExample is created.
     fn annotation_has_this_value(
         &self,
-        cx: &mut Change<KopfExample>,
+        cx: &mut ChangeContext<KopfExample>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when a KopfExample is created.
     fn annotation_is_there(
         &self,
-        cx: &mut Change<KopfExample>,
+        cx: &mut ChangeContext<KopfExample>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when a KopfExample is created.
     fn annotation_is_not_there(
         &self,
-        cx: &mut Change<KopfExample>,
+        cx: &mut ChangeContext<KopfExample>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when a KopfExample is created.
     fn annotation_is_accepted(
         &self,
-        cx: &mut Change<KopfExample>,
+        cx: &mut ChangeContext<KopfExample>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when a KopfExample is created.
     fn annotation_has_another_value(
         &self,
-        cx: &mut Change<KopfExample>,
+        cx: &mut ChangeContext<KopfExample>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when a KopfExample is created.
     fn object_is_accepted(
         &self,
-        cx: &mut Change<KopfExample>,
+        cx: &mut ChangeContext<KopfExample>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when a KopfExample is created.
     fn object_has_items(
         &self,
-        cx: &mut Change<KopfExample>,
+        cx: &mut ChangeContext<KopfExample>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when a KopfExample is created, with `spec.field`.
     fn field_has_this_value(
         &self,
-        cx: &mut FieldChange<KopfExample, String>,
+        cx: &mut FieldContext<KopfExample, String>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when `spec.field` of a KopfExample is changed by an update.
     fn field_changed_to_this_value(
         &self,
-        cx: &mut FieldChange<KopfExample, String>,
+        cx: &mut FieldContext<KopfExample, String>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Whether the filter of `label_is_accepted` accepts the label `somelabel`.

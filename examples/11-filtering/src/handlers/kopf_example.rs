@@ -7,73 +7,73 @@ use crate::generated::kopf_example::{KopfExample, KopfExampleHandlers};
 
 impl KopfExampleHandlers for Operator {
     /// Called when a KopfExample is created.
-    async fn label_has_this_value(&self, _: &mut Change<KopfExample>) -> HandlerResult {
+    async fn label_has_this_value(&self, _: &mut ChangeContext<KopfExample>) -> HandlerResult {
         info!("Label is matching.");
         Ok(())
     }
 
     /// Called when a KopfExample is created.
-    async fn label_is_there(&self, _: &mut Change<KopfExample>) -> HandlerResult {
+    async fn label_is_there(&self, _: &mut ChangeContext<KopfExample>) -> HandlerResult {
         info!("Label is present.");
         Ok(())
     }
 
     /// Called when a KopfExample is created.
-    async fn label_is_not_there(&self, _: &mut Change<KopfExample>) -> HandlerResult {
+    async fn label_is_not_there(&self, _: &mut ChangeContext<KopfExample>) -> HandlerResult {
         info!("Label is absent.");
         Ok(())
     }
 
     /// Called when a KopfExample is created.
-    async fn label_is_accepted(&self, _: &mut Change<KopfExample>) -> HandlerResult {
+    async fn label_is_accepted(&self, _: &mut ChangeContext<KopfExample>) -> HandlerResult {
         info!("Label is accepted by the predicate.");
         Ok(())
     }
 
     /// Called when a KopfExample is created.
-    async fn label_has_another_value(&self, _: &mut Change<KopfExample>) -> HandlerResult {
+    async fn label_has_another_value(&self, _: &mut ChangeContext<KopfExample>) -> HandlerResult {
         info!("Label is not matching; this line is never logged.");
         Ok(())
     }
 
     /// Called when a KopfExample is created.
-    async fn annotation_has_this_value(&self, _: &mut Change<KopfExample>) -> HandlerResult {
+    async fn annotation_has_this_value(&self, _: &mut ChangeContext<KopfExample>) -> HandlerResult {
         info!("Annotation is matching.");
         Ok(())
     }
 
     /// Called when a KopfExample is created.
-    async fn annotation_is_there(&self, _: &mut Change<KopfExample>) -> HandlerResult {
+    async fn annotation_is_there(&self, _: &mut ChangeContext<KopfExample>) -> HandlerResult {
         info!("Annotation is present.");
         Ok(())
     }
 
     /// Called when a KopfExample is created.
-    async fn annotation_is_not_there(&self, _: &mut Change<KopfExample>) -> HandlerResult {
+    async fn annotation_is_not_there(&self, _: &mut ChangeContext<KopfExample>) -> HandlerResult {
         info!("Annotation is absent.");
         Ok(())
     }
 
     /// Called when a KopfExample is created.
-    async fn annotation_is_accepted(&self, _: &mut Change<KopfExample>) -> HandlerResult {
+    async fn annotation_is_accepted(&self, _: &mut ChangeContext<KopfExample>) -> HandlerResult {
         info!("Annotation is accepted by the predicate.");
         Ok(())
     }
 
     /// Called when a KopfExample is created.
-    async fn annotation_has_another_value(&self, _: &mut Change<KopfExample>) -> HandlerResult {
+    async fn annotation_has_another_value(&self, _: &mut ChangeContext<KopfExample>) -> HandlerResult {
         info!("Annotation is not matching; this line is never logged.");
         Ok(())
     }
 
     /// Called when a KopfExample is created.
-    async fn object_is_accepted(&self, _: &mut Change<KopfExample>) -> HandlerResult {
+    async fn object_is_accepted(&self, _: &mut ChangeContext<KopfExample>) -> HandlerResult {
         info!("Object is accepted by the condition.");
         Ok(())
     }
 
     /// Called when a KopfExample is created.
-    async fn object_has_items(&self, _: &mut Change<KopfExample>) -> HandlerResult {
+    async fn object_has_items(&self, _: &mut ChangeContext<KopfExample>) -> HandlerResult {
         info!("Object has items.");
         Ok(())
     }
@@ -81,7 +81,7 @@ impl KopfExampleHandlers for Operator {
     /// Called when a KopfExample is created, with `spec.field`.
     async fn field_has_this_value(
         &self,
-        _: &mut FieldChange<KopfExample, String>,
+        _: &mut FieldContext<KopfExample, String>,
     ) -> HandlerResult {
         info!("Field value is satisfied.");
         Ok(())
@@ -90,7 +90,7 @@ impl KopfExampleHandlers for Operator {
     /// Called when `spec.field` of a KopfExample is changed by an update.
     async fn field_changed_to_this_value(
         &self,
-        _: &mut FieldChange<KopfExample, String>,
+        _: &mut FieldContext<KopfExample, String>,
     ) -> HandlerResult {
         info!("Field change is satisfied.");
         Ok(())

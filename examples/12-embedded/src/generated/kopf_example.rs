@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use kopf_runtime::{
-    Change, ChangeHandler, HandlerResult, IndexHandler, IndexResult, Indexing, On,
+    ChangeContext, ChangeHandler, HandlerResult, IndexHandler, IndexResult, IndexContext, On,
     Resource, ResourceHandlers, ResourceSpec, Scope, StatusSubresource,
 };
 
@@ -16,13 +16,13 @@ pub trait KopfExampleHandlers: Send + Sync + 'static {
     /// Called when a KopfExample is created.
     fn create_fn(
         &self,
-        cx: &mut Change<KopfExample>,
+        cx: &mut ChangeContext<KopfExample>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Returns the keys and values of a KopfExample in the index `field_by_name`.
     fn field_by_name(
         &self,
-        cx: &mut Indexing<KopfExample>,
+        cx: &mut IndexContext<KopfExample>,
     ) -> impl Future<Output = IndexResult<FieldByName>> + Send;
 }
 

@@ -8,7 +8,7 @@ use crate::generated::hooks::Hooks;
 impl Hooks for Operator {
     /// Called when the operator starts. The operator sends no request to the cluster before this
     /// succeeds.
-    async fn get_ready(&self, cx: &mut Startup) -> HandlerResult {
+    async fn get_ready(&self, cx: &mut StartupContext) -> HandlerResult {
         info!("=> Ready in a second");
         tokio::time::sleep(Duration::from_secs(1)).await;
         // The handlers of this operator are quick: two seconds are enough to finish.
@@ -18,7 +18,7 @@ impl Hooks for Operator {
 
     /// Called when the operator starts. The operator sends no request to the cluster before this
     /// succeeds.
-    async fn get_lucky(&self, cx: &mut Startup) -> HandlerResult {
+    async fn get_lucky(&self, cx: &mut StartupContext) -> HandlerResult {
         if cx.retry() < 2 {
             return Err(HandlerError::temporary("no luck yet").after(Duration::from_millis(100)));
         }
@@ -27,7 +27,7 @@ impl Hooks for Operator {
     }
 
     /// Called when the operator stops, after all other handlers have ended.
-    async fn end_tasks(&self, _cx: &mut Cleanup) -> HandlerResult {
+    async fn end_tasks(&self, _cx: &mut CleanupContext) -> HandlerResult {
         let mut tasks = self.tasks.lock().await;
         info!("=> {} tasks must end", tasks.len());
         self.ending.send_replace(true);

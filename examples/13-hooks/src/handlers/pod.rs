@@ -22,9 +22,9 @@ impl PodHandlers for Operator {
     type Memo = PodTask;
 
     /// Called for every watch event of a Pod.
-    async fn pod_task(&self, cx: &mut Seen<Pod>) -> HandlerResult {
+    async fn pod_task(&self, cx: &mut EventContext<Pod>) -> HandlerResult {
         let mut task = cx.memo::<PodTask>().task.lock().await;
-        if cx.event_type() == EventType::Deleted {
+        if cx.event_type() == WatchEventType::Deleted {
             if let Some(task) = task.take() {
                 info!("=> The task of {} ends with the Pod", cx.name());
                 task.abort();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_runtime::{
-    Daemon, DaemonHandler, HandlerResult, Resource, ResourceHandlers, ResourceSpec,
+    DaemonContext, DaemonHandler, HandlerResult, Resource, ResourceHandlers, ResourceSpec,
     Scope, StatusSubresource, TextTest,
 };
 
@@ -16,19 +16,19 @@ pub trait KopfExampleHandlers: Send + Sync + 'static {
     /// Runs for a KopfExample as long as the object exists.
     fn background_sync(
         &self,
-        cx: &mut Daemon<KopfExample>,
+        cx: &mut DaemonContext<KopfExample>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Runs for a KopfExample as long as the object exists.
     fn background_async(
         &self,
-        cx: &mut Daemon<KopfExample>,
+        cx: &mut DaemonContext<KopfExample>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Runs for a KopfExample as long as the object exists.
     fn endless(
         &self,
-        cx: &mut Daemon<KopfExample>,
+        cx: &mut DaemonContext<KopfExample>,
     ) -> impl Future<Output = HandlerResult> + Send;
 }
 

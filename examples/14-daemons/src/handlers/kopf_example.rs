@@ -9,7 +9,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 impl KopfExampleHandlers for Operator {
     /// Runs for a KopfExample as long as the object exists.
-    async fn background_sync(&self, cx: &mut Daemon<KopfExample>) -> HandlerResult {
+    async fn background_sync(&self, cx: &mut DaemonContext<KopfExample>) -> HandlerResult {
         let name = cx.name().to_owned();
         cx.blocking(move |stop| {
             while stop.sleep_blocking(PAUSE) {
@@ -22,7 +22,7 @@ impl KopfExampleHandlers for Operator {
     }
 
     /// Runs for a KopfExample as long as the object exists.
-    async fn background_async(&self, cx: &mut Daemon<KopfExample>) -> HandlerResult {
+    async fn background_async(&self, cx: &mut DaemonContext<KopfExample>) -> HandlerResult {
         while cx.sleep(PAUSE).await {
             let object = cx.object();
             let field = object.spec.field.as_deref().unwrap_or_default();
@@ -37,7 +37,7 @@ impl KopfExampleHandlers for Operator {
     }
 
     /// Runs for a KopfExample as long as the object exists.
-    async fn endless(&self, cx: &mut Daemon<KopfExample>) -> HandlerResult {
+    async fn endless(&self, cx: &mut DaemonContext<KopfExample>) -> HandlerResult {
         loop {
             info!("=> Ping from a task that ignores the stop signal");
             let object = cx.changed().await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kopf_runtime::{
     HandlerResult, Resource, ResourceHandlers, ResourceSpec, Scope, StatusSubresource,
-    TextTest, Tick, TimerHandler,
+    TextTest, TimerContext, TimerHandler,
 };
 
 pub use super::types::kopf_example::v1::KopfExample;
@@ -16,25 +16,25 @@ pub trait KopfExampleHandlers: Send + Sync + 'static {
     /// Called for a KopfExample every 1s.
     fn every_second(
         &self,
-        cx: &mut Tick<KopfExample>,
+        cx: &mut TimerContext<KopfExample>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called for a KopfExample every 1s, while it has not changed for 2s.
     fn when_quiet_sync(
         &self,
-        cx: &mut Tick<KopfExample>,
+        cx: &mut TimerContext<KopfExample>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called for a KopfExample once it has not changed for 3s.
     fn settled(
         &self,
-        cx: &mut Tick<KopfExample>,
+        cx: &mut TimerContext<KopfExample>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called for a KopfExample every 1s.
     fn fragile(
         &self,
-        cx: &mut Tick<KopfExample>,
+        cx: &mut TimerContext<KopfExample>,
     ) -> impl Future<Output = HandlerResult> + Send;
 }
 

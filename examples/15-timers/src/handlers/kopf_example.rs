@@ -7,7 +7,7 @@ use crate::generated::kopf_example::{KopfExample, KopfExampleHandlers};
 
 impl KopfExampleHandlers for Operator {
     /// Called for a KopfExample every 1s.
-    async fn every_second(&self, cx: &mut Tick<KopfExample>) -> HandlerResult {
+    async fn every_second(&self, cx: &mut TimerContext<KopfExample>) -> HandlerResult {
         let ticks = cx.raw()["status"]["every_second"]["ticks"].as_u64();
         let ticks = ticks.unwrap_or_default() + 1;
         cx.set_result(&json!({"ticks": ticks}))?;
@@ -15,7 +15,7 @@ impl KopfExampleHandlers for Operator {
     }
 
     /// Called for a KopfExample every 1s, while it has not changed for 2s.
-    async fn when_quiet_sync(&self, cx: &mut Tick<KopfExample>) -> HandlerResult {
+    async fn when_quiet_sync(&self, cx: &mut TimerContext<KopfExample>) -> HandlerResult {
         let field = cx.object().spec.field.clone().unwrap_or_default();
         cx.blocking(move |_| {
             std::thread::sleep(Duration::from_millis(100));
@@ -25,13 +25,13 @@ impl KopfExampleHandlers for Operator {
     }
 
     /// Called for a KopfExample once it has not changed for 3s.
-    async fn settled(&self, cx: &mut Tick<KopfExample>) -> HandlerResult {
+    async fn settled(&self, cx: &mut TimerContext<KopfExample>) -> HandlerResult {
         info!("=> Settled: field={:?}", cx.object().spec.field);
         Ok(())
     }
 
     /// Called for a KopfExample every 1s.
-    async fn fragile(&self, cx: &mut Tick<KopfExample>) -> HandlerResult {
+    async fn fragile(&self, cx: &mut TimerContext<KopfExample>) -> HandlerResult {
         if cx.retry() < 3 {
             return Err("Oops!".into());
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kopf_runtime::{
     HandlerResult, Resource, ResourceHandlers, ResourceSpec, Scope, StatusSubresource,
-    Tick, TimerHandler,
+    TimerContext, TimerHandler,
 };
 
 pub use super::types::kopf_example::v1::KopfExample;
@@ -16,7 +16,7 @@ pub trait KopfExampleHandlers: Send + Sync + 'static {
     /// Called for a KopfExample every 5s.
     fn intervalled(
         &self,
-        cx: &mut Tick<KopfExample>,
+        cx: &mut TimerContext<KopfExample>,
     ) -> impl Future<Output = HandlerResult> + Send;
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use kopf_runtime::{
-    IndexHandler, IndexResult, Indexing, Resource, ResourceHandlers, ResourceSpec, Scope,
+    IndexHandler, IndexResult, IndexContext, Resource, ResourceHandlers, ResourceSpec, Scope,
     StatusSubresource,
 };
 
@@ -16,13 +16,13 @@ pub trait PodHandlers: Send + Sync + 'static {
     /// Returns the keys and values of a Pod in the index `is_running`.
     fn is_running(
         &self,
-        cx: &mut Indexing<Pod>,
+        cx: &mut IndexContext<Pod>,
     ) -> impl Future<Output = IndexResult<IsRunning>> + Send;
 
     /// Returns the keys and values of a Pod in the index `by_label`.
     fn by_label(
         &self,
-        cx: &mut Indexing<Pod>,
+        cx: &mut IndexContext<Pod>,
     ) -> impl Future<Output = IndexResult<ByLabel>> + Send;
 }
 

@@ -10,7 +10,7 @@ use crate::generated::kopf_example::{KopfExample, KopfExampleHandlers};
 
 impl KopfExampleHandlers for Operator {
     /// Called for a KopfExample every 5s.
-    async fn intervalled(&self, cx: &mut Tick<KopfExample>) -> HandlerResult {
+    async fn intervalled(&self, cx: &mut TimerContext<KopfExample>) -> HandlerResult {
         let running = running_in(&cx.index(IsRunning), cx.namespace().unwrap_or_default());
         info!("running here: {running:?}");
         cx.patch().set("status.running-pods", running);

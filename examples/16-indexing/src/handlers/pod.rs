@@ -7,7 +7,7 @@ use crate::generated::pod::{ByLabel, IsRunning, Pod, PodHandlers};
 
 impl PodHandlers for Operator {
     /// Returns the keys and values of a Pod in the index `is_running`.
-    async fn is_running(&self, cx: &mut Indexing<Pod>) -> IndexResult<IsRunning> {
+    async fn is_running(&self, cx: &mut IndexContext<Pod>) -> IndexResult<IsRunning> {
         let status = cx.object().status.as_ref();
         let phase = status.and_then(|status| status.phase.as_deref());
         let key = (
@@ -18,7 +18,7 @@ impl PodHandlers for Operator {
     }
 
     /// Returns the keys and values of a Pod in the index `by_label`.
-    async fn by_label(&self, cx: &mut Indexing<Pod>) -> IndexResult<ByLabel> {
+    async fn by_label(&self, cx: &mut IndexContext<Pod>) -> IndexResult<ByLabel> {
         let labels = cx.object().labels().iter();
         let entries = labels.map(|(label, value)| {
             let key = (label.clone(), value.clone());

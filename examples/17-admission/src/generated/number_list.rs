@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use kopf_runtime::{
-    AdmissionResult, Mutation, Operation, Resource, ResourceHandlers, ResourceSpec,
-    Scope, StatusSubresource, Validation, WebhookHandler,
+    AdmissionResult, MutationContext, Operation, Resource, ResourceHandlers, ResourceSpec,
+    Scope, StatusSubresource, ValidationContext, WebhookHandler,
 };
 
 pub use super::types::number_list::v1::NumberList;
@@ -15,37 +15,37 @@ pub trait NumberListHandlers: Send + Sync + 'static {
     /// Decides whether a NumberList may be created or changed.
     fn say_hello(
         &self,
-        cx: &mut Validation<NumberList>,
+        cx: &mut ValidationContext<NumberList>,
     ) -> impl Future<Output = AdmissionResult> + Send;
 
     /// Decides whether a NumberList may be created or changed.
     fn check_numbers(
         &self,
-        cx: &mut Validation<NumberList>,
+        cx: &mut ValidationContext<NumberList>,
     ) -> impl Future<Output = AdmissionResult> + Send;
 
     /// Decides whether a NumberList may be created or changed.
     fn convertible_numbers(
         &self,
-        cx: &mut Validation<NumberList>,
+        cx: &mut ValidationContext<NumberList>,
     ) -> impl Future<Output = AdmissionResult> + Send;
 
     /// Decides whether a NumberList may be created or changed.
     fn numbers_range(
         &self,
-        cx: &mut Validation<NumberList>,
+        cx: &mut ValidationContext<NumberList>,
     ) -> impl Future<Output = AdmissionResult> + Send;
 
     /// Can change a NumberList before it is created or changed.
     fn ensure_default_numbers(
         &self,
-        cx: &mut Mutation<NumberList>,
+        cx: &mut MutationContext<NumberList>,
     ) -> impl Future<Output = AdmissionResult> + Send;
 
     /// Can change a NumberList before it is created or changed.
     fn convert_numbers_if_possible(
         &self,
-        cx: &mut Mutation<NumberList>,
+        cx: &mut MutationContext<NumberList>,
     ) -> impl Future<Output = AdmissionResult> + Send;
 }
 

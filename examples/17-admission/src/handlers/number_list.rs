@@ -7,13 +7,13 @@ use crate::generated::number_list::{NumberList, NumberListHandlers};
 
 impl NumberListHandlers for Operator {
     /// Decides whether a NumberList may be created or changed.
-    async fn say_hello(&self, cx: &mut Validation<NumberList>) -> AdmissionResult {
+    async fn say_hello(&self, cx: &mut ValidationContext<NumberList>) -> AdmissionResult {
         cx.warn("Verified with the operator's hook.");
         Ok(())
     }
 
     /// Decides whether a NumberList may be created or changed.
-    async fn check_numbers(&self, cx: &mut Validation<NumberList>) -> AdmissionResult {
+    async fn check_numbers(&self, cx: &mut ValidationContext<NumberList>) -> AdmissionResult {
         match &cx.object().spec.numbers {
             None | Some(Value::Array(_)) => Ok(()),
             Some(_) => Err(AdmissionError::denied("Numbers must be a list if present.")),
@@ -21,7 +21,7 @@ impl NumberListHandlers for Operator {
     }
 
     /// Decides whether a NumberList may be created or changed.
-    async fn convertible_numbers(&self, cx: &mut Validation<NumberList>) -> AdmissionResult {
+    async fn convertible_numbers(&self, cx: &mut ValidationContext<NumberList>) -> AdmissionResult {
         for value in numbers(cx.object()) {
             match (value, to_number(value)) {
                 (Value::Number(_), _) => {}
@@ -36,7 +36,7 @@ impl NumberListHandlers for Operator {
     }
 
     /// Decides whether a NumberList may be created or changed.
-    async fn numbers_range(&self, cx: &mut Validation<NumberList>) -> AdmissionResult {
+    async fn numbers_range(&self, cx: &mut ValidationContext<NumberList>) -> AdmissionResult {
         let mut known = numbers(cx.object()).iter().filter_map(to_number);
         if known.all(|number| (0.0..=100.0).contains(&number)) {
             Ok(())
@@ -46,7 +46,7 @@ impl NumberListHandlers for Operator {
     }
 
     /// Can change a NumberList before it is created or changed.
-    async fn ensure_default_numbers(&self, cx: &mut Mutation<NumberList>) -> AdmissionResult {
+    async fn ensure_default_numbers(&self, cx: &mut MutationContext<NumberList>) -> AdmissionResult {
         if cx.object().spec.numbers.is_none() {
             cx.patch().set("spec.numbers", json!([1, 2, 3]));
         }
@@ -54,7 +54,7 @@ impl NumberListHandlers for Operator {
     }
 
     /// Can change a NumberList before it is created or changed.
-    async fn convert_numbers_if_possible(&self, cx: &mut Mutation<NumberList>) -> AdmissionResult {
+    async fn convert_numbers_if_possible(&self, cx: &mut MutationContext<NumberList>) -> AdmissionResult {
         let converted = numbers(cx.object()).iter().map(|value| match value {
             Value::String(_) => to_number(value).map_or(value.clone(), Value::from),
             other => other.clone(),

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use kopf_runtime::{
-    Change, ChangeHandler, EventHandler, HandlerResult, IndexHandler, IndexResult,
-    Indexing, On, Resource, ResourceHandlers, Seen, Selector, TextTest,
+    ChangeContext, ChangeHandler, EventHandler, HandlerResult, IndexHandler, IndexResult,
+    IndexContext, On, Resource, ResourceHandlers, EventContext, Selector, TextTest,
 };
 
 pub use kopf_runtime::DynamicObject;
@@ -16,19 +16,19 @@ pub trait ToysHandlers: Send + Sync + 'static {
     /// Called for every watch event of an object of `Toys`.
     fn toy_seen(
         &self,
-        cx: &mut Seen<DynamicObject>,
+        cx: &mut EventContext<DynamicObject>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when an object of `Toys` is created or is changed.
     fn toy_changed(
         &self,
-        cx: &mut Change<DynamicObject>,
+        cx: &mut ChangeContext<DynamicObject>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Returns the keys and values of an object of `Toys` in the index `toys_by_kind`.
     fn toys_by_kind(
         &self,
-        cx: &mut Indexing<DynamicObject>,
+        cx: &mut IndexContext<DynamicObject>,
     ) -> impl Future<Output = IndexResult<ToysByKind>> + Send;
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use kopf_runtime::{
-    Change, ChangeHandler, FieldChange, FieldHandler, HandlerResult, On, Resource,
+    ChangeContext, ChangeHandler, FieldContext, FieldHandler, HandlerResult, On, Resource,
     ResourceHandlers, ResourceSpec, Scope, StatusSubresource,
 };
 
@@ -16,19 +16,19 @@ pub trait EphemeralVolumeClaimHandlers: Send + Sync + 'static {
     /// Called when an EphemeralVolumeClaim is created.
     fn create_fn(
         &self,
-        cx: &mut Change<EphemeralVolumeClaim>,
+        cx: &mut ChangeContext<EphemeralVolumeClaim>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when `spec.size` of an EphemeralVolumeClaim is changed by an update.
     fn resize(
         &self,
-        cx: &mut FieldChange<EphemeralVolumeClaim, Quantity>,
+        cx: &mut FieldContext<EphemeralVolumeClaim, Quantity>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when `metadata.labels` of an EphemeralVolumeClaim is changed by an update.
     fn relabel(
         &self,
-        cx: &mut FieldChange<EphemeralVolumeClaim, BTreeMap<String, String>>,
+        cx: &mut FieldContext<EphemeralVolumeClaim, BTreeMap<String, String>>,
     ) -> impl Future<Output = HandlerResult> + Send;
 }
 

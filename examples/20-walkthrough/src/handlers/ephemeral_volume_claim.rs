@@ -11,7 +11,7 @@ use crate::generated::ephemeral_volume_claim::{
 
 impl EphemeralVolumeClaimHandlers for Operator {
     /// Called when an EphemeralVolumeClaim is created.
-    async fn create_fn(&self, cx: &mut Change<EphemeralVolumeClaim>) -> HandlerResult {
+    async fn create_fn(&self, cx: &mut ChangeContext<EphemeralVolumeClaim>) -> HandlerResult {
         let mut pvc: PersistentVolumeClaim = serde_json::from_value(json!({
             "metadata": {"name": cx.name()},
             "spec": {
@@ -30,7 +30,7 @@ impl EphemeralVolumeClaimHandlers for Operator {
     }
 
     /// Called when `spec.size` of an EphemeralVolumeClaim is changed by an update.
-    async fn resize(&self, cx: &mut FieldChange<EphemeralVolumeClaim, Quantity>) -> HandlerResult {
+    async fn resize(&self, cx: &mut FieldContext<EphemeralVolumeClaim, Quantity>) -> HandlerResult {
         let requests = json!({"storage": cx.new_value()});
         let patch = Patch::Merge(json!({"spec": {"resources": {"requests": requests}}}));
         let pvcs = cx.api::<PersistentVolumeClaim>();
@@ -43,7 +43,7 @@ impl EphemeralVolumeClaimHandlers for Operator {
     /// Called when `metadata.labels` of an EphemeralVolumeClaim is changed by an update.
     async fn relabel(
         &self,
-        cx: &mut FieldChange<EphemeralVolumeClaim, BTreeMap<String, String>>,
+        cx: &mut FieldContext<EphemeralVolumeClaim, BTreeMap<String, String>>,
     ) -> HandlerResult {
         let labels = cx.diff().merge_patch();
         let patch = Patch::Merge(json!({"metadata": {"labels": labels}}));

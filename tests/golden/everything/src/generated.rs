@@ -81,8 +81,8 @@ where
             persistence: kopf_runtime::PersistenceSettings {
                 finalizer: "everything.kopf.dev/finalizer".to_owned(),
                 prefix: "everything.kopf.dev".to_owned(),
-                progress: kopf_runtime::ProgressPlace::Status,
-                diffbase: kopf_runtime::DiffBasePlace::Status,
+                progress: kopf_runtime::ProgressStore::Status,
+                diffbase: kopf_runtime::DiffBaseStore::Status,
                 status_field: "everything".to_owned(),
                 ignored: vec!["spec.extra".to_owned(), "metadata.labels.tier".to_owned()],
             }

@@ -139,11 +139,11 @@ words! {
     /// Where the progress of handlers is kept.
     ProgressPlaceWord {
         /// In annotations; what is in the status is read and removed.
-        Smart = "smart" => "ProgressPlace::Smart",
+        Smart = "smart" => "ProgressStore::Smart",
         /// In annotations.
-        Annotations = "annotations" => "ProgressPlace::Annotations",
+        Annotations = "annotations" => "ProgressStore::Annotations",
         /// In the status.
-        Status = "status" => "ProgressPlace::Status",
+        Status = "status" => "ProgressStore::Status",
     }
 }
 
@@ -151,9 +151,9 @@ words! {
     /// Where the state that was handled last is kept.
     DiffBaseWord {
         /// In an annotation.
-        Annotations = "annotations" => "DiffBasePlace::Annotations",
+        Annotations = "annotations" => "DiffBaseStore::Annotations",
         /// In the status.
-        Status = "status" => "DiffBasePlace::Status",
+        Status = "status" => "DiffBaseStore::Status",
     }
 }
 

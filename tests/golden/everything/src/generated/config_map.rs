@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kopf_runtime::{
     AdmissionResult, Operation, Resource, ResourceHandlers, ResourceSpec, Scope,
-    StatusSubresource, Validation, WebhookHandler, predicate,
+    StatusSubresource, ValidationContext, WebhookHandler, predicate,
 };
 
 pub use k8s_openapi::api::core::v1::ConfigMap;
@@ -15,7 +15,7 @@ pub trait ConfigMapHandlers: Send + Sync + 'static {
     /// Decides whether a ConfigMap may be deleted.
     fn check_map(
         &self,
-        cx: &mut Validation<ConfigMap>,
+        cx: &mut ValidationContext<ConfigMap>,
     ) -> impl Future<Output = AdmissionResult> + Send;
 
     /// Whether the filter of `check_map` accepts the annotation `note`.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use kopf_runtime::{
-    IndexHandler, IndexResult, Indexing, Resource, ResourceHandlers, ResourceSpec, Scope,
+    IndexHandler, IndexResult, IndexContext, Resource, ResourceHandlers, ResourceSpec, Scope,
     StatusSubresource,
 };
 
@@ -16,7 +16,7 @@ pub trait DeploymentHandlers: Send + Sync + 'static {
     /// Returns the keys and values of a Deployment in the index `everybody`.
     fn everybody(
         &self,
-        cx: &mut Indexing<Deployment>,
+        cx: &mut IndexContext<Deployment>,
     ) -> impl Future<Output = IndexResult<Everybody>> + Send;
 }
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_runtime::{
-    AdmissionResult, Change, ChangeHandler, Daemon, DaemonHandler, ErrorMode,
-    EventHandler, FieldChange, FieldHandler, HandlerResult, IndexHandler, IndexResult,
-    Indexing, Memo, Mutation, On, Operation, Resource, ResourceHandlers, ResourceSpec,
-    Scope, Seen, StatusSubresource, TextTest, Tick, TimerHandler, Validation, ValueTest,
+    AdmissionResult, ChangeContext, ChangeHandler, DaemonContext, DaemonHandler, ErrorMode,
+    EventHandler, FieldContext, FieldHandler, HandlerResult, IndexHandler, IndexResult,
+    IndexContext, Memo, MutationContext, On, Operation, Resource, ResourceHandlers, ResourceSpec,
+    Scope, EventContext, StatusSubresource, TextTest, TimerContext, TimerHandler, ValidationContext, ValueTest,
     WebhookHandler, predicate,
 };
 
@@ -27,135 +27,135 @@ pub trait EphemeralVolumeClaimHandlers: Send + Sync + 'static {
     /// Called when an EphemeralVolumeClaim is created.
     fn create_pvc(
         &self,
-        cx: &mut Change<EphemeralVolumeClaim>,
+        cx: &mut ChangeContext<EphemeralVolumeClaim>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when an EphemeralVolumeClaim is created, is changed, is being deleted or already
     /// exists when the operator starts.
     fn whatever(
         &self,
-        cx: &mut Change<EphemeralVolumeClaim>,
+        cx: &mut ChangeContext<EphemeralVolumeClaim>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when an EphemeralVolumeClaim is being deleted.
     fn release(
         &self,
-        cx: &mut Change<EphemeralVolumeClaim>,
+        cx: &mut ChangeContext<EphemeralVolumeClaim>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when an EphemeralVolumeClaim already exists when the operator starts.
     fn r#type(
         &self,
-        cx: &mut Change<EphemeralVolumeClaim>,
+        cx: &mut ChangeContext<EphemeralVolumeClaim>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when `spec.size` of an EphemeralVolumeClaim changes.
     fn resize(
         &self,
-        cx: &mut FieldChange<EphemeralVolumeClaim, Quantity>,
+        cx: &mut FieldContext<EphemeralVolumeClaim, Quantity>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when `metadata.labels` of an EphemeralVolumeClaim changes.
     fn relabel(
         &self,
-        cx: &mut FieldChange<EphemeralVolumeClaim, BTreeMap<String, String>>,
+        cx: &mut FieldContext<EphemeralVolumeClaim, BTreeMap<String, String>>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when `spec.class` of an EphemeralVolumeClaim changes.
     fn reshape_spec_class(
         &self,
-        cx: &mut FieldChange<EphemeralVolumeClaim, EphemeralVolumeClaimClass>,
+        cx: &mut FieldContext<EphemeralVolumeClaim, EphemeralVolumeClaimClass>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when `spec.mounts` of an EphemeralVolumeClaim changes.
     fn reshape_spec_mounts(
         &self,
-        cx: &mut FieldChange<EphemeralVolumeClaim, Vec<Mount>>,
+        cx: &mut FieldContext<EphemeralVolumeClaim, Vec<Mount>>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when `spec.extra.any.depth` of an EphemeralVolumeClaim changes.
     fn extra_changed(
         &self,
-        cx: &mut FieldChange<EphemeralVolumeClaim, Value>,
+        cx: &mut FieldContext<EphemeralVolumeClaim, Value>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when `spec.ttlSeconds` of an EphemeralVolumeClaim is changed by an update.
     fn new_ttl(
         &self,
-        cx: &mut FieldChange<EphemeralVolumeClaim, i32>,
+        cx: &mut FieldContext<EphemeralVolumeClaim, i32>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when an EphemeralVolumeClaim is created, with `spec.type`.
     fn typed(
         &self,
-        cx: &mut FieldChange<EphemeralVolumeClaim, String>,
+        cx: &mut FieldContext<EphemeralVolumeClaim, String>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when `status.phase` of an EphemeralVolumeClaim changes.
     fn phase_changed(
         &self,
-        cx: &mut FieldChange<EphemeralVolumeClaim, String>,
+        cx: &mut FieldContext<EphemeralVolumeClaim, String>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when an EphemeralVolumeClaim is changed.
     fn filtered(
         &self,
-        cx: &mut Change<EphemeralVolumeClaim>,
+        cx: &mut ChangeContext<EphemeralVolumeClaim>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called for every watch event of an EphemeralVolumeClaim with `spec.parameters`.
     fn seen(
         &self,
-        cx: &mut Seen<EphemeralVolumeClaim>,
+        cx: &mut EventContext<EphemeralVolumeClaim>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called for an EphemeralVolumeClaim every 30s, while it has not changed for 10s.
     fn expire(
         &self,
-        cx: &mut Tick<EphemeralVolumeClaim>,
+        cx: &mut TimerContext<EphemeralVolumeClaim>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called for an EphemeralVolumeClaim every 1.5s.
     fn beat(
         &self,
-        cx: &mut Tick<EphemeralVolumeClaim>,
+        cx: &mut TimerContext<EphemeralVolumeClaim>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called for an EphemeralVolumeClaim with `spec.size` once it has not changed for 5m.
     fn settle(
         &self,
-        cx: &mut Tick<EphemeralVolumeClaim>,
+        cx: &mut TimerContext<EphemeralVolumeClaim>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Runs for an EphemeralVolumeClaim as long as the object exists.
     fn watch_usage(
         &self,
-        cx: &mut Daemon<EphemeralVolumeClaim>,
+        cx: &mut DaemonContext<EphemeralVolumeClaim>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Runs for an EphemeralVolumeClaim with `spec.class` as long as the object exists.
     fn follow_spec_class(
         &self,
-        cx: &mut Daemon<EphemeralVolumeClaim>,
+        cx: &mut DaemonContext<EphemeralVolumeClaim>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Runs for an EphemeralVolumeClaim with `spec.mounts` as long as the object exists.
     fn follow_spec_mounts(
         &self,
-        cx: &mut Daemon<EphemeralVolumeClaim>,
+        cx: &mut DaemonContext<EphemeralVolumeClaim>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Returns the keys and values of an EphemeralVolumeClaim with `spec.class` in the index
     /// `by_class`.
     fn by_class(
         &self,
-        cx: &mut Indexing<EphemeralVolumeClaim>,
+        cx: &mut IndexContext<EphemeralVolumeClaim>,
     ) -> impl Future<Output = IndexResult<ByClass>> + Send;
 
     /// Returns the keys and values of an EphemeralVolumeClaim in the index `mirror`.
     fn mirror(
         &self,
-        cx: &mut Indexing<EphemeralVolumeClaim>,
+        cx: &mut IndexContext<EphemeralVolumeClaim>,
     ) -> impl Future<Output = IndexResult<Mirror>> + Send;
 
     /// Whether the filter of `extra_changed` accepts the new `spec.extra.any.depth`.
@@ -184,31 +184,31 @@ pub trait EphemeralVolumeClaimHandlers: Send + Sync + 'static {
     /// Decides whether an EphemeralVolumeClaim may be created or changed.
     fn check_size(
         &self,
-        cx: &mut Validation<EphemeralVolumeClaim>,
+        cx: &mut ValidationContext<EphemeralVolumeClaim>,
     ) -> impl Future<Output = AdmissionResult> + Send;
 
     /// Decides whether the `status` subresource of an EphemeralVolumeClaim may be stored.
     fn check_status(
         &self,
-        cx: &mut Validation<EphemeralVolumeClaim>,
+        cx: &mut ValidationContext<EphemeralVolumeClaim>,
     ) -> impl Future<Output = AdmissionResult> + Send;
 
     /// Decides whether an EphemeralVolumeClaim or one of its subresources may be stored.
     fn anything(
         &self,
-        cx: &mut Validation<serde_json::Value>,
+        cx: &mut ValidationContext<serde_json::Value>,
     ) -> impl Future<Output = AdmissionResult> + Send;
 
     /// Can change an EphemeralVolumeClaim before it is created.
     fn default_class(
         &self,
-        cx: &mut Mutation<EphemeralVolumeClaim>,
+        cx: &mut MutationContext<EphemeralVolumeClaim>,
     ) -> impl Future<Output = AdmissionResult> + Send;
 
     /// Can change an EphemeralVolumeClaim before it is stored.
     fn check_growth(
         &self,
-        cx: &mut Mutation<EphemeralVolumeClaim>,
+        cx: &mut MutationContext<EphemeralVolumeClaim>,
     ) -> impl Future<Output = AdmissionResult> + Send;
 
     /// Whether the filter of `anything` accepts the reviewed object.

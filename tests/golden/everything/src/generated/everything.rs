@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use kopf_runtime::{
-    EventHandler, HandlerResult, Resource, ResourceHandlers, Seen, Selector, TextTest,
+    EventHandler, HandlerResult, Resource, ResourceHandlers, EventContext, Selector, TextTest,
 };
 
 pub use kopf_runtime::DynamicObject;
@@ -14,7 +14,7 @@ pub trait EverythingHandlers: Send + Sync + 'static {
     /// Called for every watch event of an object of `Everything`.
     fn anything_seen(
         &self,
-        cx: &mut Seen<DynamicObject>,
+        cx: &mut EventContext<DynamicObject>,
     ) -> impl Future<Output = HandlerResult> + Send;
 }
 

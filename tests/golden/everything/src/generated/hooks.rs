@@ -5,34 +5,34 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_runtime::{
-    Cleanup, ErrorMode, HandlerResult, HookHandler, Login, LoginResult, OperatorHandlers,
-    Probe, Startup,
+    CleanupContext, ErrorMode, HandlerResult, HookHandler, LoginContext, LoginResult, OperatorHandlers,
+    ProbeContext, StartupContext,
 };
 
 /// The hooks that `kopf.yaml` declares under `operator.handlers`.
 pub trait Hooks: Send + Sync + 'static {
     /// Called when the operator starts. The operator sends no request to the cluster before this
     /// succeeds.
-    fn prepare(&self, cx: &mut Startup) -> impl Future<Output = HandlerResult> + Send;
+    fn prepare(&self, cx: &mut StartupContext) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when the operator starts. The operator sends no request to the cluster before this
     /// succeeds.
-    fn tune(&self, cx: &mut Startup) -> impl Future<Output = HandlerResult> + Send;
+    fn tune(&self, cx: &mut StartupContext) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when the operator stops, after all other handlers have ended.
-    fn tear_down(&self, cx: &mut Cleanup) -> impl Future<Output = HandlerResult> + Send;
+    fn tear_down(&self, cx: &mut CleanupContext) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when the operator needs credentials for the cluster, or the API server rejects the
     /// current ones.
-    fn sign_in(&self, cx: &mut Login) -> impl Future<Output = LoginResult> + Send;
+    fn sign_in(&self, cx: &mut LoginContext) -> impl Future<Output = LoginResult> + Send;
 
     /// Called for liveness probes, at most every ten seconds. The probe's response shows the result
     /// under the handler's id; a failure fails the probe, and Kubernetes restarts the operator.
-    fn disk(&self, cx: &mut Probe) -> impl Future<Output = HandlerResult> + Send;
+    fn disk(&self, cx: &mut ProbeContext) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called for liveness probes, at most every ten seconds. The probe's response shows the result
     /// under the handler's id; a failure fails the probe, and Kubernetes restarts the operator.
-    fn backlog(&self, cx: &mut Probe) -> impl Future<Output = HandlerResult> + Send;
+    fn backlog(&self, cx: &mut ProbeContext) -> impl Future<Output = HandlerResult> + Send;
 }
 
 /// Registers the methods at the runtime.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use kopf_runtime::{
-    Change, ChangeHandler, HandlerResult, On, Resource, ResourceHandlers, ResourceSpec,
+    ChangeContext, ChangeHandler, HandlerResult, On, Resource, ResourceHandlers, ResourceSpec,
     Scope, StatusSubresource,
 };
 
@@ -15,7 +15,7 @@ pub trait OrderHandlers: Send + Sync + 'static {
     /// Called when an Order is created.
     fn ordered(
         &self,
-        cx: &mut Change<Order>,
+        cx: &mut ChangeContext<Order>,
     ) -> impl Future<Output = HandlerResult> + Send;
 }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_runtime::{
-    Daemon, DaemonHandler, ErrorMode, EventHandler, FieldChange, FieldHandler,
-    HandlerResult, IndexHandler, IndexResult, Indexing, Memo, Resource, ResourceHandlers,
-    ResourceSpec, Scope, Seen, StatusSubresource, TextTest, Tick, TimerHandler, predicate,
+    DaemonContext, DaemonHandler, ErrorMode, EventHandler, FieldContext, FieldHandler,
+    HandlerResult, IndexHandler, IndexResult, IndexContext, Memo, Resource, ResourceHandlers,
+    ResourceSpec, Scope, EventContext, StatusSubresource, TextTest, TimerContext, TimerHandler, predicate,
 };
 
 pub use k8s_openapi::api::core::v1::Pod;
@@ -19,36 +19,36 @@ pub trait PodHandlers: Send + Sync + 'static {
     type Memo: Memo<Pod>;
 
     /// Called for every watch event of a Pod.
-    fn pod_seen(&self, cx: &mut Seen<Pod>) -> impl Future<Output = HandlerResult> + Send;
+    fn pod_seen(&self, cx: &mut EventContext<Pod>) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when `status.phase` of a Pod changes.
     fn phase_changed(
         &self,
-        cx: &mut FieldChange<Pod, String>,
+        cx: &mut FieldContext<Pod, String>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called for a Pod every 1m.
     fn look_at_pod(
         &self,
-        cx: &mut Tick<Pod>,
+        cx: &mut TimerContext<Pod>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Runs for a Pod as long as the object exists.
     fn follow_pod(
         &self,
-        cx: &mut Daemon<Pod>,
+        cx: &mut DaemonContext<Pod>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Returns the keys and values of a Pod with `status.phase` in the index `pods_by_claim`.
     fn pods_by_claim(
         &self,
-        cx: &mut Indexing<Pod>,
+        cx: &mut IndexContext<Pod>,
     ) -> impl Future<Output = IndexResult<PodsByClaim>> + Send;
 
     /// Returns the keys and values of a Pod in the index `everybody`.
     fn everybody(
         &self,
-        cx: &mut Indexing<Pod>,
+        cx: &mut IndexContext<Pod>,
     ) -> impl Future<Output = IndexResult<Everybody>> + Send;
 
     /// Whether the filter of `pods_by_claim` accepts the label `size`.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_runtime::{
-    Change, ChangeHandler, Daemon, DaemonHandler, EventHandler, FieldChange,
-    FieldHandler, HandlerResult, IndexHandler, IndexResult, Indexing, Memo, On, Resource,
-    ResourceHandlers, Seen, Selector, TextTest, Tick, TimerHandler, predicate,
+    ChangeContext, ChangeHandler, DaemonContext, DaemonHandler, EventHandler, FieldContext,
+    FieldHandler, HandlerResult, IndexHandler, IndexResult, IndexContext, Memo, On, Resource,
+    ResourceHandlers, EventContext, Selector, TextTest, TimerContext, TimerHandler, predicate,
 };
 
 pub use kopf_runtime::DynamicObject;
@@ -23,44 +23,44 @@ pub trait ToysHandlers: Send + Sync + 'static {
     /// Called for every watch event of an object of `Toys`.
     fn toy_seen(
         &self,
-        cx: &mut Seen<DynamicObject>,
+        cx: &mut EventContext<DynamicObject>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when an object of `Toys` is created, is changed, is being deleted or already exists
     /// when the operator starts.
     fn toy_changed(
         &self,
-        cx: &mut Change<DynamicObject>,
+        cx: &mut ChangeContext<DynamicObject>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when `spec.size` of an object of `Toys` changes.
     fn toy_resized_spec_size(
         &self,
-        cx: &mut FieldChange<DynamicObject, Value>,
+        cx: &mut FieldContext<DynamicObject, Value>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when `metadata.labels` of an object of `Toys` changes.
     fn toy_resized_metadata_labels(
         &self,
-        cx: &mut FieldChange<DynamicObject, BTreeMap<String, String>>,
+        cx: &mut FieldContext<DynamicObject, BTreeMap<String, String>>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called for an object of `Toys` every 1m.
     fn toy_tick(
         &self,
-        cx: &mut Tick<DynamicObject>,
+        cx: &mut TimerContext<DynamicObject>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Runs for an object of `Toys` as long as the object exists.
     fn toy_follow(
         &self,
-        cx: &mut Daemon<DynamicObject>,
+        cx: &mut DaemonContext<DynamicObject>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Returns the keys and values of an object of `Toys` in the index `toys_by_kind`.
     fn toys_by_kind(
         &self,
-        cx: &mut Indexing<DynamicObject>,
+        cx: &mut IndexContext<DynamicObject>,
     ) -> impl Future<Output = IndexResult<ToysByKind>> + Send;
 
     /// Whether the filter of `toy_changed` accepts a DynamicObject.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use kopf_runtime::{
-    Change, ChangeHandler, HandlerResult, On, Resource, ResourceHandlers, ResourceSpec,
+    ChangeContext, ChangeHandler, HandlerResult, On, Resource, ResourceHandlers, ResourceSpec,
     Scope, StatusSubresource,
 };
 
@@ -15,7 +15,7 @@ pub trait WarehouseHandlers: Send + Sync + 'static {
     /// Called when a Warehouse is created.
     fn built(
         &self,
-        cx: &mut Change<Warehouse>,
+        cx: &mut ChangeContext<Warehouse>,
     ) -> impl Future<Output = HandlerResult> + Send;
 }
 

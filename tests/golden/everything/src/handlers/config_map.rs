@@ -7,7 +7,7 @@ use crate::generated::config_map::{ConfigMap, ConfigMapHandlers};
 
 impl ConfigMapHandlers for Operator {
     /// Decides whether a ConfigMap may be deleted.
-    async fn check_map(&self, cx: &mut Validation<ConfigMap>) -> AdmissionResult {
+    async fn check_map(&self, cx: &mut ValidationContext<ConfigMap>) -> AdmissionResult {
         info!("check_map was called: {}", cx.operation());
         Ok(())
     }

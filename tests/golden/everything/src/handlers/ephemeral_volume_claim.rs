@@ -18,32 +18,32 @@ impl EphemeralVolumeClaimHandlers for Operator {
     type Memo = ClaimMemo;
 
     /// Called when an EphemeralVolumeClaim is created.
-    async fn create_pvc(&self, cx: &mut Change<EphemeralVolumeClaim>) -> HandlerResult {
+    async fn create_pvc(&self, cx: &mut ChangeContext<EphemeralVolumeClaim>) -> HandlerResult {
         info!("create_pvc was called: {}", cx.reason());
         Ok(())
     }
 
     /// Called when an EphemeralVolumeClaim is created, is changed, is being deleted or already
     /// exists when the operator starts.
-    async fn whatever(&self, cx: &mut Change<EphemeralVolumeClaim>) -> HandlerResult {
+    async fn whatever(&self, cx: &mut ChangeContext<EphemeralVolumeClaim>) -> HandlerResult {
         info!("whatever was called: {}", cx.reason());
         Ok(())
     }
 
     /// Called when an EphemeralVolumeClaim is being deleted.
-    async fn release(&self, cx: &mut Change<EphemeralVolumeClaim>) -> HandlerResult {
+    async fn release(&self, cx: &mut ChangeContext<EphemeralVolumeClaim>) -> HandlerResult {
         info!("release was called: {}", cx.reason());
         Ok(())
     }
 
     /// Called when an EphemeralVolumeClaim already exists when the operator starts.
-    async fn r#type(&self, cx: &mut Change<EphemeralVolumeClaim>) -> HandlerResult {
+    async fn r#type(&self, cx: &mut ChangeContext<EphemeralVolumeClaim>) -> HandlerResult {
         info!("type was called: {}", cx.reason());
         Ok(())
     }
 
     /// Called when `spec.size` of an EphemeralVolumeClaim changes.
-    async fn resize(&self, cx: &mut FieldChange<EphemeralVolumeClaim, Quantity>) -> HandlerResult {
+    async fn resize(&self, cx: &mut FieldContext<EphemeralVolumeClaim, Quantity>) -> HandlerResult {
         info!(old = ?cx.old_value(), new = ?cx.new_value(), "resize was called");
         Ok(())
     }
@@ -51,7 +51,7 @@ impl EphemeralVolumeClaimHandlers for Operator {
     /// Called when `metadata.labels` of an EphemeralVolumeClaim changes.
     async fn relabel(
         &self,
-        cx: &mut FieldChange<EphemeralVolumeClaim, BTreeMap<String, String>>,
+        cx: &mut FieldContext<EphemeralVolumeClaim, BTreeMap<String, String>>,
     ) -> HandlerResult {
         info!(old = ?cx.old_value(), new = ?cx.new_value(), "relabel was called");
         Ok(())
@@ -60,7 +60,7 @@ impl EphemeralVolumeClaimHandlers for Operator {
     /// Called when `spec.class` of an EphemeralVolumeClaim changes.
     async fn reshape_spec_class(
         &self,
-        cx: &mut FieldChange<EphemeralVolumeClaim, EphemeralVolumeClaimClass>,
+        cx: &mut FieldContext<EphemeralVolumeClaim, EphemeralVolumeClaimClass>,
     ) -> HandlerResult {
         info!(old = ?cx.old_value(), new = ?cx.new_value(), "reshape_spec_class was called");
         Ok(())
@@ -69,7 +69,7 @@ impl EphemeralVolumeClaimHandlers for Operator {
     /// Called when `spec.mounts` of an EphemeralVolumeClaim changes.
     async fn reshape_spec_mounts(
         &self,
-        cx: &mut FieldChange<EphemeralVolumeClaim, Vec<Mount>>,
+        cx: &mut FieldContext<EphemeralVolumeClaim, Vec<Mount>>,
     ) -> HandlerResult {
         info!(old = ?cx.old_value(), new = ?cx.new_value(), "reshape_spec_mounts was called");
         Ok(())
@@ -78,20 +78,20 @@ impl EphemeralVolumeClaimHandlers for Operator {
     /// Called when `spec.extra.any.depth` of an EphemeralVolumeClaim changes.
     async fn extra_changed(
         &self,
-        cx: &mut FieldChange<EphemeralVolumeClaim, Value>,
+        cx: &mut FieldContext<EphemeralVolumeClaim, Value>,
     ) -> HandlerResult {
         info!(old = ?cx.old_value(), new = ?cx.new_value(), "extra_changed was called");
         Ok(())
     }
 
     /// Called when `spec.ttlSeconds` of an EphemeralVolumeClaim is changed by an update.
-    async fn new_ttl(&self, cx: &mut FieldChange<EphemeralVolumeClaim, i32>) -> HandlerResult {
+    async fn new_ttl(&self, cx: &mut FieldContext<EphemeralVolumeClaim, i32>) -> HandlerResult {
         info!(old = ?cx.old_value(), new = ?cx.new_value(), "new_ttl was called");
         Ok(())
     }
 
     /// Called when an EphemeralVolumeClaim is created, with `spec.type`.
-    async fn typed(&self, cx: &mut FieldChange<EphemeralVolumeClaim, String>) -> HandlerResult {
+    async fn typed(&self, cx: &mut FieldContext<EphemeralVolumeClaim, String>) -> HandlerResult {
         info!(old = ?cx.old_value(), new = ?cx.new_value(), "typed was called");
         Ok(())
     }
@@ -99,44 +99,44 @@ impl EphemeralVolumeClaimHandlers for Operator {
     /// Called when `status.phase` of an EphemeralVolumeClaim changes.
     async fn phase_changed(
         &self,
-        cx: &mut FieldChange<EphemeralVolumeClaim, String>,
+        cx: &mut FieldContext<EphemeralVolumeClaim, String>,
     ) -> HandlerResult {
         info!(old = ?cx.old_value(), new = ?cx.new_value(), "phase_changed was called");
         Ok(())
     }
 
     /// Called when an EphemeralVolumeClaim is changed.
-    async fn filtered(&self, cx: &mut Change<EphemeralVolumeClaim>) -> HandlerResult {
+    async fn filtered(&self, cx: &mut ChangeContext<EphemeralVolumeClaim>) -> HandlerResult {
         info!("filtered was called: {}", cx.reason());
         Ok(())
     }
 
     /// Called for every watch event of an EphemeralVolumeClaim with `spec.parameters`.
-    async fn seen(&self, cx: &mut Seen<EphemeralVolumeClaim>) -> HandlerResult {
+    async fn seen(&self, cx: &mut EventContext<EphemeralVolumeClaim>) -> HandlerResult {
         info!("seen was called: {:?}", cx.event_type());
         Ok(())
     }
 
     /// Called for an EphemeralVolumeClaim every 30s, while it has not changed for 10s.
-    async fn expire(&self, cx: &mut Tick<EphemeralVolumeClaim>) -> HandlerResult {
+    async fn expire(&self, cx: &mut TimerContext<EphemeralVolumeClaim>) -> HandlerResult {
         info!("expire was called: {}", cx.name());
         Ok(())
     }
 
     /// Called for an EphemeralVolumeClaim every 1.5s.
-    async fn beat(&self, cx: &mut Tick<EphemeralVolumeClaim>) -> HandlerResult {
+    async fn beat(&self, cx: &mut TimerContext<EphemeralVolumeClaim>) -> HandlerResult {
         info!("beat was called: {}", cx.name());
         Ok(())
     }
 
     /// Called for an EphemeralVolumeClaim with `spec.size` once it has not changed for 5m.
-    async fn settle(&self, cx: &mut Tick<EphemeralVolumeClaim>) -> HandlerResult {
+    async fn settle(&self, cx: &mut TimerContext<EphemeralVolumeClaim>) -> HandlerResult {
         info!("settle was called: {}", cx.name());
         Ok(())
     }
 
     /// Runs for an EphemeralVolumeClaim as long as the object exists.
-    async fn watch_usage(&self, cx: &mut Daemon<EphemeralVolumeClaim>) -> HandlerResult {
+    async fn watch_usage(&self, cx: &mut DaemonContext<EphemeralVolumeClaim>) -> HandlerResult {
         while cx.sleep(Duration::from_secs(60)).await {
             info!("watch_usage is running");
         }
@@ -144,7 +144,7 @@ impl EphemeralVolumeClaimHandlers for Operator {
     }
 
     /// Runs for an EphemeralVolumeClaim with `spec.class` as long as the object exists.
-    async fn follow_spec_class(&self, cx: &mut Daemon<EphemeralVolumeClaim>) -> HandlerResult {
+    async fn follow_spec_class(&self, cx: &mut DaemonContext<EphemeralVolumeClaim>) -> HandlerResult {
         while cx.sleep(Duration::from_secs(60)).await {
             info!("follow_spec_class is running");
         }
@@ -152,7 +152,7 @@ impl EphemeralVolumeClaimHandlers for Operator {
     }
 
     /// Runs for an EphemeralVolumeClaim with `spec.mounts` as long as the object exists.
-    async fn follow_spec_mounts(&self, cx: &mut Daemon<EphemeralVolumeClaim>) -> HandlerResult {
+    async fn follow_spec_mounts(&self, cx: &mut DaemonContext<EphemeralVolumeClaim>) -> HandlerResult {
         while cx.sleep(Duration::from_secs(60)).await {
             info!("follow_spec_mounts is running");
         }
@@ -161,13 +161,13 @@ impl EphemeralVolumeClaimHandlers for Operator {
 
     /// Returns the keys and values of an EphemeralVolumeClaim with `spec.class` in the index
     /// `by_class`.
-    async fn by_class(&self, cx: &mut Indexing<EphemeralVolumeClaim>) -> IndexResult<ByClass> {
+    async fn by_class(&self, cx: &mut IndexContext<EphemeralVolumeClaim>) -> IndexResult<ByClass> {
         debug!("by_class was called: {}", cx.name());
         Ok(Vec::new())
     }
 
     /// Returns the keys and values of an EphemeralVolumeClaim in the index `mirror`.
-    async fn mirror(&self, cx: &mut Indexing<EphemeralVolumeClaim>) -> IndexResult<Mirror> {
+    async fn mirror(&self, cx: &mut IndexContext<EphemeralVolumeClaim>) -> IndexResult<Mirror> {
         debug!("mirror was called: {}", cx.name());
         Ok(Vec::new())
     }
@@ -208,31 +208,31 @@ impl EphemeralVolumeClaimHandlers for Operator {
     }
 
     /// Decides whether an EphemeralVolumeClaim may be created or changed.
-    async fn check_size(&self, cx: &mut Validation<EphemeralVolumeClaim>) -> AdmissionResult {
+    async fn check_size(&self, cx: &mut ValidationContext<EphemeralVolumeClaim>) -> AdmissionResult {
         info!("check_size was called: {}", cx.operation());
         Ok(())
     }
 
     /// Decides whether the `status` subresource of an EphemeralVolumeClaim may be stored.
-    async fn check_status(&self, cx: &mut Validation<EphemeralVolumeClaim>) -> AdmissionResult {
+    async fn check_status(&self, cx: &mut ValidationContext<EphemeralVolumeClaim>) -> AdmissionResult {
         info!("check_status was called: {}", cx.operation());
         Ok(())
     }
 
     /// Decides whether an EphemeralVolumeClaim or one of its subresources may be stored.
-    async fn anything(&self, cx: &mut Validation<Value>) -> AdmissionResult {
+    async fn anything(&self, cx: &mut ValidationContext<Value>) -> AdmissionResult {
         info!("anything was called: {}", cx.operation());
         Ok(())
     }
 
     /// Can change an EphemeralVolumeClaim before it is created.
-    async fn default_class(&self, cx: &mut Mutation<EphemeralVolumeClaim>) -> AdmissionResult {
+    async fn default_class(&self, cx: &mut MutationContext<EphemeralVolumeClaim>) -> AdmissionResult {
         info!("default_class was called: {}", cx.operation());
         Ok(())
     }
 
     /// Can change an EphemeralVolumeClaim before it is stored.
-    async fn check_growth(&self, cx: &mut Mutation<EphemeralVolumeClaim>) -> AdmissionResult {
+    async fn check_growth(&self, cx: &mut MutationContext<EphemeralVolumeClaim>) -> AdmissionResult {
         info!("check_growth was called: {}", cx.operation());
         Ok(())
     }

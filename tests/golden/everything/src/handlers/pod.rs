@@ -15,25 +15,25 @@ impl PodHandlers for Operator {
     type Memo = PodMemo;
 
     /// Called for every watch event of a Pod.
-    async fn pod_seen(&self, cx: &mut Seen<Pod>) -> HandlerResult {
+    async fn pod_seen(&self, cx: &mut EventContext<Pod>) -> HandlerResult {
         info!("pod_seen was called: {:?}", cx.event_type());
         Ok(())
     }
 
     /// Called when `status.phase` of a Pod changes.
-    async fn phase_changed(&self, cx: &mut FieldChange<Pod, String>) -> HandlerResult {
+    async fn phase_changed(&self, cx: &mut FieldContext<Pod, String>) -> HandlerResult {
         info!(old = ?cx.old_value(), new = ?cx.new_value(), "phase_changed was called");
         Ok(())
     }
 
     /// Called for a Pod every 1m.
-    async fn look_at_pod(&self, cx: &mut Tick<Pod>) -> HandlerResult {
+    async fn look_at_pod(&self, cx: &mut TimerContext<Pod>) -> HandlerResult {
         info!("look_at_pod was called: {}", cx.name());
         Ok(())
     }
 
     /// Runs for a Pod as long as the object exists.
-    async fn follow_pod(&self, cx: &mut Daemon<Pod>) -> HandlerResult {
+    async fn follow_pod(&self, cx: &mut DaemonContext<Pod>) -> HandlerResult {
         while cx.sleep(Duration::from_secs(60)).await {
             info!("follow_pod is running");
         }
@@ -41,13 +41,13 @@ impl PodHandlers for Operator {
     }
 
     /// Returns the keys and values of a Pod with `status.phase` in the index `pods_by_claim`.
-    async fn pods_by_claim(&self, cx: &mut Indexing<Pod>) -> IndexResult<PodsByClaim> {
+    async fn pods_by_claim(&self, cx: &mut IndexContext<Pod>) -> IndexResult<PodsByClaim> {
         debug!("pods_by_claim was called: {}", cx.name());
         Ok(Vec::new())
     }
 
     /// Returns the keys and values of a Pod in the index `everybody`.
-    async fn everybody(&self, cx: &mut Indexing<Pod>) -> IndexResult<Everybody> {
+    async fn everybody(&self, cx: &mut IndexContext<Pod>) -> IndexResult<Everybody> {
         debug!("everybody was called: {}", cx.name());
         Ok(Vec::new())
     }

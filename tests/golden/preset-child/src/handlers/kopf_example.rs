@@ -9,7 +9,7 @@ use crate::generated::kopf_example::{KopfExample, KopfExampleHandlers};
 
 impl KopfExampleHandlers for Operator {
     /// Called when a KopfExample is created, is changed or already exists when the operator starts.
-    async fn sync_child(&self, cx: &mut Change<KopfExample>) -> HandlerResult {
+    async fn sync_child(&self, cx: &mut ChangeContext<KopfExample>) -> HandlerResult {
         let name = format!("kopfexample-{}", cx.name());
         let mut child: ConfigMap = serde_json::from_value(json!({
             "metadata": {"name": name},

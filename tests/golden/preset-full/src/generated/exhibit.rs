@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_runtime::{
-    AdmissionResult, Change, ChangeHandler, Daemon, DaemonHandler, EventHandler,
-    FieldChange, FieldHandler, HandlerResult, IndexHandler, IndexResult, Indexing,
-    Mutation, On, Resource, ResourceHandlers, ResourceSpec, Scope, Seen,
-    StatusSubresource, Tick, TimerHandler, Validation, WebhookHandler,
+    AdmissionResult, ChangeContext, ChangeHandler, DaemonContext, DaemonHandler, EventHandler,
+    FieldContext, FieldHandler, HandlerResult, IndexHandler, IndexResult, IndexContext,
+    MutationContext, On, Resource, ResourceHandlers, ResourceSpec, Scope, EventContext,
+    StatusSubresource, TimerContext, TimerHandler, ValidationContext, WebhookHandler,
 };
 
 pub use std::collections::BTreeMap;
@@ -20,67 +20,67 @@ pub trait ExhibitHandlers: Send + Sync + 'static {
     /// Called when an Exhibit is created.
     fn create_fn(
         &self,
-        cx: &mut Change<Exhibit>,
+        cx: &mut ChangeContext<Exhibit>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when an Exhibit is changed.
     fn update_fn(
         &self,
-        cx: &mut Change<Exhibit>,
+        cx: &mut ChangeContext<Exhibit>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when an Exhibit is being deleted.
     fn delete_fn(
         &self,
-        cx: &mut Change<Exhibit>,
+        cx: &mut ChangeContext<Exhibit>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when an Exhibit already exists when the operator starts.
     fn resume_fn(
         &self,
-        cx: &mut Change<Exhibit>,
+        cx: &mut ChangeContext<Exhibit>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when `metadata.labels` of an Exhibit changes.
     fn field_fn(
         &self,
-        cx: &mut FieldChange<Exhibit, BTreeMap<String, String>>,
+        cx: &mut FieldContext<Exhibit, BTreeMap<String, String>>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called for every watch event of an Exhibit.
     fn event_fn(
         &self,
-        cx: &mut Seen<Exhibit>,
+        cx: &mut EventContext<Exhibit>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called for an Exhibit every 1m.
     fn timer_fn(
         &self,
-        cx: &mut Tick<Exhibit>,
+        cx: &mut TimerContext<Exhibit>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Runs for an Exhibit as long as the object exists.
     fn daemon_fn(
         &self,
-        cx: &mut Daemon<Exhibit>,
+        cx: &mut DaemonContext<Exhibit>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Returns the keys and values of an Exhibit in the index `index_fn`.
     fn index_fn(
         &self,
-        cx: &mut Indexing<Exhibit>,
+        cx: &mut IndexContext<Exhibit>,
     ) -> impl Future<Output = IndexResult<IndexFn>> + Send;
 
     /// Decides whether an Exhibit may be stored.
     fn validate_fn(
         &self,
-        cx: &mut Validation<Exhibit>,
+        cx: &mut ValidationContext<Exhibit>,
     ) -> impl Future<Output = AdmissionResult> + Send;
 
     /// Can change an Exhibit before it is stored.
     fn mutate_fn(
         &self,
-        cx: &mut Mutation<Exhibit>,
+        cx: &mut MutationContext<Exhibit>,
     ) -> impl Future<Output = AdmissionResult> + Send;
 }
 
