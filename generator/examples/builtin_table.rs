@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cargo run -p kopf-gen --example builtin_table -- ~/.cargo/registry/src/*/k8s-openapi-0.29.0 \
-//!     > generator/src/model/builtin/table.txt
+//!     > generator/src/model/k8s_types/table.txt
 //! ```
 //!
 //! A struct is listed with the fields that it has in all versions of Kubernetes from 1.35 on.

@@ -1,30 +1,31 @@
-//! What the inputs mean: resources, the Rust types of their fields, and the handlers of an operator.
+//! The model of an operator: its resources, the Rust types of their fields, and its handlers.
 
 mod alternatives;
-mod brevity;
-mod builtin;
-pub mod field;
-mod fit;
+pub mod builtin_kinds;
+pub mod coordination;
+pub mod default_values;
+pub mod field_lookup;
+pub mod generated_types;
 pub mod handler;
 pub mod hook;
+pub mod identifier;
 pub mod index;
-pub mod initial;
-pub mod kind;
-mod limits;
+mod k8s_types;
 pub mod lower;
-mod map;
-pub mod name;
-mod naming;
 pub mod operator;
 pub mod options;
-pub mod peers;
 pub mod rbac;
 pub mod resource;
-pub mod sample;
-pub mod share;
-pub mod standard;
-pub mod types;
+pub mod sample_object;
+mod scalar;
+mod schema_check;
+mod schema_to_type;
+pub mod shared_types;
+pub mod status_subresource;
+mod type_complexity;
+mod type_names;
+mod validation_docs;
 pub mod webhook;
 
-pub use map::Root;
-pub use naming::{Home, Names};
+pub use schema_to_type::RootObject;
+pub use type_names::{DefiningModule, TypeNames};

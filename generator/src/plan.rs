@@ -1,19 +1,17 @@
-//! What a run wants on disk: one entry per file, decided before anything is written.
+//! Plans the files of a run before any of them is written.
 
-mod user;
+mod file;
+mod user_files;
 
 use std::collections::BTreeSet;
-use std::fmt;
-use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
-
+use self::file::inside;
 use crate::diagnostic::{Diagnostics, Sources};
 use crate::format;
 use crate::load::manifest;
-use crate::model::operator::{Operator, Origin};
+use crate::model::operator::{KindOrigin, Operator};
 use crate::model::options::Options;
-use crate::model::resource::Resource;
+use crate::model::resource::CustomResource;
 use crate::types;
 use crate::view::child::ChildrenView;
 use crate::view::cluster_test::ClusterTestView;
@@ -21,7 +19,7 @@ use crate::view::deploy::{
     CrdsView, DeploymentView, DockerfileView, DockerignoreView, KustomizationView, PeeringView,
     RbacView, ReadmeView,
 };
-use crate::view::hook::HooksView;
+use crate::view::hooks::HooksView;
 use crate::view::indices::IndicesView;
 use crate::view::kind::KindView;
 use crate::view::operator::{OperatorView, TypesView};
@@ -30,74 +28,41 @@ use crate::view::scaffold::{
 };
 use crate::view::webhooks::WebhooksView;
 
-pub(crate) use user::KUSTOMIZATION;
-pub use user::UserFiles;
+pub(crate) use file::text;
+pub use file::{CratePath, FileContent, NotACratePath, PlannedFile};
+pub(crate) use user_files::KUSTOMIZATION;
+pub use user_files::UserFiles;
 
-/// A path inside the operator crate, always with forward slashes and never leaving the crate.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct CratePath(String);
-
-/// Why a text is not a [`CratePath`].
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a path inside the operator crate")]
-pub struct NotACratePath(String);
-
-/// What should become of one file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Content {
-    /// Made by kopf-gen alone: exactly this text, every time.
-    Generated(String),
-    /// The user's: written when it is missing, never touched afterwards.
-    Scaffold(String),
-    /// The user's, with something added to what it holds now.
-    Splice {
-        /// The text that the addition was computed from.
-        before: String,
-        /// The same text with the addition.
-        after: String,
-    },
-}
-
-/// What the handlers of a new crate do.
+/// The bodies of the handlers in a new crate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Beginning {
-    /// They tell the log that they were called.
+pub enum InitialHandlers {
+    /// They log each call.
     #[default]
     Stubs,
-    /// They keep a child in step with each object.
+    /// They create and update a child for each object.
     Children,
 }
 
-/// What a new crate finds around it.
+/// The environment of a new crate.
 #[derive(Clone, Debug)]
-pub struct Surroundings {
-    /// Where the runtime comes from, as a TOML value.
+pub struct CrateEnvironment {
+    /// The source of the runtime dependency, as a TOML value.
     pub runtime: String,
     /// Whether the crate becomes part of a workspace.
     pub has_workspace: bool,
 }
 
-/// Everything that a run wants on disk.
+/// All files of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// The files.
     pub files: Vec<PlannedFile>,
-    /// The notes on the manifest, which are remembered so that nobody is told twice.
+    /// The notes on the manifest, which the lock file keeps so that each is printed once.
     pub notes: BTreeSet<String>,
 }
 
-/// One file of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlannedFile {
-    /// Where the file goes.
-    pub path: CratePath,
-    /// What it holds and whose it is.
-    pub content: Content,
-}
-
 /// Plans every file of an operator crate that already has its own `Cargo.toml` and `main.rs`.
-/// `advance` is told how many kinds are done, each time before the next one.
+/// Before each kind, `advance` is called with the number of finished kinds.
 #[must_use]
 pub fn operator(
     operator: &Operator,
@@ -116,7 +81,7 @@ pub fn operator(
             &format!("src/generated/{}.rs", kind.module),
             &KindView::new(kind),
         ));
-        if let Origin::Custom(resource) = &kind.origin {
+        if let KindOrigin::Custom(resource) = &kind.origin {
             let types = types::files(resource, sources, &Options::default());
             files.extend(types.into_iter().map(|file| {
                 PlannedFile::generated(
@@ -151,14 +116,18 @@ pub fn operator(
         inside(".kopf-gen/schema.json"),
         schema,
     ));
-    user::check_deployment(&files, user, diagnostics);
-    files.extend(user::additions(operator, user, diagnostics));
+    user_files::check_deployment(&files, user, diagnostics);
+    files.extend(user_files::additions(operator, user, diagnostics));
     files
 }
 
 /// Plans a folder with the types of resources alone.
 #[must_use]
-pub fn types(resources: &[Resource], sources: &Sources, options: &Options) -> Vec<PlannedFile> {
+pub fn types(
+    resources: &[CustomResource],
+    sources: &Sources,
+    options: &Options,
+) -> Vec<PlannedFile> {
     resources
         .iter()
         .flat_map(|resource| types::files(resource, sources, options))
@@ -167,17 +136,18 @@ pub fn types(resources: &[Resource], sources: &Sources, options: &Options) -> Ve
         .collect()
 }
 
-/// Plans the files that only a new crate gets, beside what every crate has or in place of it.
+/// Plans the files that only a new crate gets; they replace files of [`operator`] with the same
+/// path.
 #[must_use]
-pub fn beginnings(
+pub fn new_crate(
     operator: &Operator,
-    surroundings: Surroundings,
-    beginning: Beginning,
+    environment: CrateEnvironment,
+    initial_handlers: InitialHandlers,
 ) -> Vec<PlannedFile> {
     let name = operator.name.as_str();
-    let has_children = beginning == Beginning::Children && !operator.kinds.is_empty();
+    let has_children = initial_handlers == InitialHandlers::Children && !operator.kinds.is_empty();
     let children = has_children.then(|| children(operator));
-    // With kinds, it comes with the files of their handlers.
+    // If there are kinds, it is planned with the files of their handlers.
     let handlers = (operator.kinds.is_empty() && operator.hooks.is_empty())
         .then(|| scaffold("src/handlers.rs", &HandlersView::new(operator)));
     let tests = TestsView::new(operator).map(|tests| scaffold("tests/operator.rs", &tests));
@@ -185,9 +155,9 @@ pub fn beginnings(
     let cargo = CargoView {
         name,
         has_cluster_test: cluster_test.is_some(),
-        has_profile: !surroundings.has_workspace,
+        has_profile: !environment.has_workspace,
         rust_version: env!("CARGO_PKG_RUST_VERSION"),
-        runtime: surroundings.runtime,
+        runtime: environment.runtime,
     };
     [
         scaffold("Cargo.toml", &cargo),
@@ -201,7 +171,7 @@ pub fn beginnings(
             &KustomizationView {
                 name,
                 has_crds: !operator.crd_files.is_empty(),
-                has_peering: operator.peering.is_brought(),
+                has_peering: operator.peering.is_deployed(),
                 has_webhooks: operator.has_webhooks(),
                 has_children,
             },
@@ -216,7 +186,7 @@ pub fn beginnings(
     .collect()
 }
 
-/// Handlers that keep children in step, and the permissions for that.
+/// The handlers of the preset `child`, and their permissions.
 fn children(operator: &Operator) -> Vec<PlannedFile> {
     let handlers = operator.kinds.iter().map(|kind| {
         let path = format!("src/handlers/{}.rs", kind.module);
@@ -243,70 +213,6 @@ fn scaffold(path: &str, view: &impl askama::Template) -> PlannedFile {
     PlannedFile::scaffold(inside(path), text(view))
 }
 
-/// What a template prints, with one line break at the end.
-pub(crate) fn text(view: &impl askama::Template) -> String {
-    let mut text = view.render().expect("writing to a string cannot fail");
-    text.truncate(text.trim_end().len());
-    text.push('\n');
-    text
-}
-
-fn inside(path: &str) -> CratePath {
-    CratePath::new(path).expect("module names make paths inside the crate")
-}
-
-// === impl CratePath ===
-
-impl CratePath {
-    /// Checks that `path` stays inside the crate.
-    pub fn new(path: impl Into<String>) -> Result<Self, NotACratePath> {
-        let path = path.into();
-        let inside = !path.is_empty()
-            && !path.contains('\\')
-            && !path.contains(':')
-            && path.split('/').all(|part| !matches!(part, "" | "." | ".."));
-        if inside {
-            Ok(Self(path))
-        } else {
-            Err(NotACratePath(path))
-        }
-    }
-
-    /// The text, with forward slashes.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// The place on disk for a crate in `root`.
-    #[must_use]
-    pub fn below(&self, root: &Path) -> PathBuf {
-        self.0
-            .split('/')
-            .fold(root.to_path_buf(), |path, part| path.join(part))
-    }
-}
-
-impl fmt::Display for CratePath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl TryFrom<String> for CratePath {
-    type Error = NotACratePath;
-
-    fn try_from(path: String) -> Result<Self, NotACratePath> {
-        Self::new(path)
-    }
-}
-
-impl From<CratePath> for String {
-    fn from(path: CratePath) -> Self {
-        path.0
-    }
-}
-
 // === impl Plan ===
 
 impl From<Vec<PlannedFile>> for Plan {
@@ -315,61 +221,5 @@ impl From<Vec<PlannedFile>> for Plan {
             files,
             notes: BTreeSet::new(),
         }
-    }
-}
-
-// === impl PlannedFile ===
-
-impl PlannedFile {
-    /// A file that kopf-gen owns.
-    #[must_use]
-    pub fn generated(path: CratePath, text: String) -> Self {
-        Self {
-            path,
-            content: Content::Generated(text),
-        }
-    }
-
-    /// A file that is the user's once it exists.
-    #[must_use]
-    pub fn scaffold(path: CratePath, text: String) -> Self {
-        Self {
-            path,
-            content: Content::Scaffold(text),
-        }
-    }
-
-    /// An addition to a file of the user.
-    #[must_use]
-    pub fn splice(path: CratePath, before: String, after: String) -> Self {
-        Self {
-            path,
-            content: Content::Splice { before, after },
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_that_leave_the_crate_are_refused() {
-        for bad in [
-            "",
-            "/etc/passwd",
-            "../x",
-            "a/../b",
-            "a//b",
-            "./a",
-            "a\\b",
-            "C:/x",
-        ] {
-            assert!(CratePath::new(bad).is_err(), "{bad}");
-        }
-        assert_eq!(
-            CratePath::new("src/main.rs").map(|path| path.to_string()),
-            Ok("src/main.rs".into())
-        );
     }
 }

@@ -1,43 +1,43 @@
-//! The types of CustomResourceDefinitions, from texts to texts; nothing is written here.
+//! Generates the types of CustomResourceDefinitions as text, without writing files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources};
 use crate::load::crd::{self, Crd, NameFix};
-use crate::model::name::RustIdent;
+use crate::model::identifier::RustIdent;
 use crate::model::options::Options;
-use crate::model::resource::{Resource, Versions};
-use crate::model::share;
-use crate::view::module::{self, Layout};
+use crate::model::resource::{CustomResource, VersionChoice};
+use crate::model::shared_types;
+use crate::view::module::{self, TypesLayout};
 
-/// What to make types of.
+/// The options for a run that generates types only.
 #[derive(Clone, Debug, Default)]
-pub struct Request {
-    /// Which versions.
-    pub versions: Versions,
-    /// What to do about names that the API server refuses.
+pub struct TypesRequest {
+    /// The versions.
+    pub versions: VersionChoice,
+    /// The treatment of names that the API server rejects.
     pub names: NameFix,
-    /// How the types shall be.
+    /// The options of the types.
     pub options: Options,
 }
 
-/// A file to be written, relative to the folder of the types.
+/// A generated file, relative to the folder of the types.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct File {
+pub struct TypesFile {
     /// The path, with slashes.
     pub path: String,
     /// The whole text.
     pub text: String,
 }
 
-/// Reads the definitions in the texts and maps them, sorted by group and kind.
+/// Reads the CRDs in the sources and maps them, sorted by group and kind.
 #[must_use]
 pub fn resources(
     sources: &Sources,
     ids: &[SourceId],
-    request: &Request,
+    request: &TypesRequest,
     diagnostics: &mut Diagnostics,
-) -> Vec<Resource> {
+) -> Vec<CustomResource> {
     let mut crds: BTreeMap<String, Crd> = BTreeMap::new();
     for id in ids {
         for crd in crd::read(sources, *id, request.names, diagnostics) {
@@ -48,14 +48,14 @@ pub fn resources(
         let message = "there is no CustomResourceDefinition in the inputs";
         diagnostics.push(Diagnostic::error(Code::NothingFound, message));
     }
-    if let Versions::Named(names) = &request.versions {
+    if let VersionChoice::Named(names) = &request.versions {
         keep_versions(names, &mut crds, diagnostics);
     }
     let mut used = BTreeSet::new();
-    let mut resources: Vec<Resource> = crds
+    let mut resources: Vec<CustomResource> = crds
         .into_values()
         .filter_map(|crd| {
-            Resource::new(
+            CustomResource::new(
                 crd,
                 &request.versions,
                 &request.options,
@@ -65,12 +65,12 @@ pub fn resources(
         })
         .collect();
     for path in request.options.paths().filter(|path| !used.contains(*path)) {
-        let message = format!("an option speaks of `{path}`, where there is no type of its own");
+        let message = format!("an option has the path `{path}`, where no type is generated");
         diagnostics.push(Diagnostic::error(Code::UnknownPath, message));
     }
     resources.sort_by(|a, b| (&a.group, &a.names.kind).cmp(&(&b.group, &b.names.kind)));
     separate(&mut resources);
-    share::across(&mut resources);
+    shared_types::across(&mut resources);
     diagnostics.sort();
     resources
 }
@@ -90,7 +90,7 @@ fn add(crd: Crd, crds: &mut BTreeMap<String, Crd>, diagnostics: &mut Diagnostics
     crds.insert(key, crd);
 }
 
-/// Leaves out definitions that have none of the versions, which is a mistake only if all lack one.
+/// Leaves out CRDs that have none of the versions, and reports versions that no CRD has.
 fn keep_versions(
     names: &BTreeSet<String>,
     crds: &mut BTreeMap<String, Crd>,
@@ -102,7 +102,7 @@ fn keep_versions(
         .collect();
     if let Some(first) = crds.values().next() {
         for name in names.difference(&known) {
-            let message = format!("no definition has a version `{name}`");
+            let message = format!("no CRD has a version `{name}`");
             let known: Vec<&str> = known.iter().map(String::as_str).collect();
             diagnostics.push(
                 Diagnostic::error(Code::NoVersion, message)
@@ -125,8 +125,8 @@ fn keep_versions(
     });
 }
 
-/// Gives kinds of the same name modules of different names, after their groups.
-fn separate(resources: &mut [Resource]) {
+/// Adds the group to the modules of kinds with equal names.
+fn separate(resources: &mut [CustomResource]) {
     let mut count: BTreeMap<RustIdent, usize> = BTreeMap::new();
     for resource in &*resources {
         *count.entry(resource.module.clone()).or_default() += 1;
@@ -145,10 +145,10 @@ fn separate(resources: &mut [Resource]) {
 
 /// One text with all resources; each is a module unless there is only one.
 #[must_use]
-pub fn text(resources: &[Resource], sources: &Sources, options: &Options) -> String {
+pub fn text(resources: &[CustomResource], sources: &Sources, options: &Options) -> String {
     match resources {
         [resource] => {
-            header(resource, sources) + &module::resource(resource, options, Layout::Inline)
+            header(resource, sources) + &module::resource(resource, options, TypesLayout::Inline)
         }
         _ => module::bundle(resources, options, &made_by()),
     }
@@ -156,20 +156,20 @@ pub fn text(resources: &[Resource], sources: &Sources, options: &Options) -> Str
 
 /// The files of one resource: its module, its versions and the definition.
 #[must_use]
-pub fn files(resource: &Resource, sources: &Sources, options: &Options) -> Vec<File> {
+pub fn files(resource: &CustomResource, sources: &Sources, options: &Options) -> Vec<TypesFile> {
     let folder = resource.module.bare();
     let header = header(resource, sources);
     let mut files = vec![
-        File {
+        TypesFile {
             path: format!("{folder}.rs"),
-            text: header.clone() + &module::resource(resource, options, Layout::Files),
+            text: header.clone() + &module::resource(resource, options, TypesLayout::Files),
         },
-        File {
+        TypesFile {
             path: format!("{folder}/crd.json"),
             text: resource.crd_json.clone() + "\n",
         },
     ];
-    files.extend(resource.versions.iter().map(|version| File {
+    files.extend(resource.versions.iter().map(|version| TypesFile {
         path: format!("{folder}/{}.rs", version.module.bare()),
         text: header.clone() + &module::version(resource, version, options),
     }));
@@ -178,14 +178,14 @@ pub fn files(resource: &Resource, sources: &Sources, options: &Options) -> Vec<F
 
 /// The module that holds the modules of several resources.
 #[must_use]
-pub fn index(resources: &[Resource]) -> File {
-    File {
+pub fn index(resources: &[CustomResource]) -> TypesFile {
+    TypesFile {
         path: "mod.rs".to_owned(),
         text: module::index(resources, &made_by()),
     }
 }
 
-fn header(resource: &Resource, sources: &Sources) -> String {
+fn header(resource: &CustomResource, sources: &Sources) -> String {
     let name = sources.name(resource.source);
     let file = name.rsplit(['/', '\\']).next().unwrap_or(name);
     format!("{} from {file}. Do not edit.\n\n", made_by())

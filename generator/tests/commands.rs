@@ -253,7 +253,7 @@ fn handlers_are_added_and_removed_by_commands() {
     ");
     insta::assert_snapshot!(shell.read("kopf.yaml"), @r"
     # yaml-language-server: $schema=.kopf-gen/schema.json
-    # What this operator handles. After a change here or in a CRD, run `kopf-gen generate`.
+    # The kinds and handlers of this operator. After a change here or in a CRD, run `kopf-gen generate`.
     apiVersion: kopf-gen.dev/v1
     operator:
       name: widgets

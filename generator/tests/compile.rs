@@ -11,8 +11,8 @@ use std::process::Command;
 
 use definition::definition;
 use kopf_gen::diagnostic::{Diagnostics, Sources};
-use kopf_gen::model::name::TypeName;
-use kopf_gen::types::{self, Request};
+use kopf_gen::model::identifier::TypeName;
+use kopf_gen::types::{self, TypesRequest};
 
 const MANIFEST: &str = r#"[package]
 name = "fixtures"
@@ -124,7 +124,7 @@ fn fixtures_compile_without_warnings() {
     }
     assert!(ids.len() > KINDS.len());
     let mut diagnostics = Diagnostics::new();
-    let request = Request::default();
+    let request = TypesRequest::default();
     let resources = types::resources(&sources, &ids, &request, &mut diagnostics);
     assert!(!diagnostics.has_errors(), "{diagnostics:?}");
 

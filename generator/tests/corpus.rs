@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use kopf_gen::diagnostic::{Diagnostics, Severity, SourceId, Sources, Style, human};
 use kopf_gen::load::crd::{self, NameFix};
 use kopf_gen::load::input;
-use kopf_gen::model::resource::{Resource, Versions};
-use kopf_gen::types::{self, Request};
+use kopf_gen::model::resource::{CustomResource, VersionChoice};
+use kopf_gen::types::{self, TypesRequest};
 
 /// A third of what kopium 0.24.1 prints for these files, one version each.
 const MOST_LINES: usize = 346_144 / 3;
@@ -42,11 +42,11 @@ fn read(folder: &Path) -> (Sources, Vec<SourceId>) {
     (sources, ids)
 }
 
-fn resources(sources: &Sources, ids: &[SourceId], versions: Versions) -> Vec<Resource> {
+fn resources(sources: &Sources, ids: &[SourceId], versions: VersionChoice) -> Vec<CustomResource> {
     let mut diagnostics = Diagnostics::new();
-    let request = Request {
+    let request = TypesRequest {
         versions,
-        ..Request::default()
+        ..TypesRequest::default()
     };
     let resources = types::resources(sources, ids, &request, &mut diagnostics);
     let errors: Vec<String> = diagnostics
@@ -58,8 +58,8 @@ fn resources(sources: &Sources, ids: &[SourceId], versions: Versions) -> Vec<Res
     resources
 }
 
-fn texts(resources: &[Resource], sources: &Sources) -> Vec<types::File> {
-    let options = Request::default().options;
+fn texts(resources: &[CustomResource], sources: &Sources) -> Vec<types::TypesFile> {
+    let options = TypesRequest::default().options;
     resources
         .iter()
         .flat_map(|resource| types::files(resource, sources, &options))
@@ -70,7 +70,7 @@ fn texts(resources: &[Resource], sources: &Sources) -> Vec<types::File> {
 fn every_definition_gives_all_served_versions_and_all_top_level_fields() {
     let Some(corpus) = corpus() else { return };
     let (sources, ids) = read(&corpus.join("dev"));
-    let resources = resources(&sources, &ids, Versions::Served);
+    let resources = resources(&sources, &ids, VersionChoice::Served);
     assert_eq!(resources.len(), ids.len());
     for id in ids {
         let crds = crd::read(&sources, id, NameFix::Report, &mut Diagnostics::new());
@@ -104,9 +104,9 @@ fn the_order_of_files_does_not_matter() {
     let Some(corpus) = corpus() else { return };
     let (sources, mut ids) = read(&corpus.join("dev"));
     ids.truncate(80);
-    let forward = texts(&resources(&sources, &ids, Versions::Served), &sources);
+    let forward = texts(&resources(&sources, &ids, VersionChoice::Served), &sources);
     ids.reverse();
-    let backward = texts(&resources(&sources, &ids, Versions::Served), &sources);
+    let backward = texts(&resources(&sources, &ids, VersionChoice::Served), &sources);
     assert!(forward == backward);
 }
 
@@ -114,7 +114,7 @@ fn the_order_of_files_does_not_matter() {
 fn one_version_each_takes_at_most_a_third_of_the_lines_of_kopium() {
     let Some(corpus) = corpus() else { return };
     let (sources, ids) = read(&corpus.join("dev"));
-    let files = texts(&resources(&sources, &ids, Versions::Storage), &sources);
+    let files = texts(&resources(&sources, &ids, VersionChoice::Storage), &sources);
     let rust = files.iter().filter(|file| file.path.ends_with(".rs"));
     let lines: usize = rust.map(|file| file.text.lines().count()).sum();
     assert!(lines <= MOST_LINES, "{lines} lines, {MOST_LINES} allowed");
@@ -130,7 +130,7 @@ fn old_definitions_are_upgraded() {
         let mut sources = Sources::new();
         let text = fs::read_to_string(&path).expect("a definition");
         let id = sources.add(path.display().to_string(), text);
-        let resources = resources(&sources, &[id], Versions::Served);
+        let resources = resources(&sources, &[id], VersionChoice::Served);
         assert_eq!(resources.len(), 1, "{}", path.display());
         assert!(
             resources[0]

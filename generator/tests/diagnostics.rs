@@ -6,8 +6,8 @@ use kopf_gen::diagnostic::{Code, Diagnostics, Sources, Style, human, json};
 use kopf_gen::load::crd::NameFix;
 use kopf_gen::load::input;
 use kopf_gen::model::options::Options;
-use kopf_gen::model::resource::Versions;
-use kopf_gen::types::{self, Request};
+use kopf_gen::model::resource::VersionChoice;
+use kopf_gen::types::{self, TypesRequest};
 
 const HEAD: &str = "apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -36,7 +36,7 @@ fn with_spec(schema: &str) -> String {
     HEAD.to_owned() + &indented
 }
 
-fn run(texts: &[&str], request: &Request) -> (Diagnostics, Sources) {
+fn run(texts: &[&str], request: &TypesRequest) -> (Diagnostics, Sources) {
     let mut sources = Sources::new();
     let ids: Vec<_> = texts
         .iter()
@@ -55,23 +55,23 @@ fn every_code_is_reported() {
         versions: Versions::Named(BTreeSet::from(["v2".to_owned()])),
         ..Request::default()
     };
-    let fixed = Request {
+    let fixed = TypesRequest {
         names: NameFix::Correct,
-        ..Request::default()
+        ..TypesRequest::default()
     };
-    let lost = Request {
+    let lost = TypesRequest {
         options: Options {
             names: [("spec.nowhere".to_owned(), "Thing".parse().expect("a name"))].into(),
             ..Options::default()
         },
-        ..Request::default()
+        ..TypesRequest::default()
     };
-    let clash = Request {
+    let clash = TypesRequest {
         options: Options {
             names: [("spec".to_owned(), "Widget".parse().expect("a name"))].into(),
             ..Options::default()
         },
-        ..Request::default()
+        ..TypesRequest::default()
     };
     let good = with_spec("type: object\nproperties: {a: {type: string}}");
     let other = good.replace("a: {type: string}", "b: {type: string}");
@@ -89,7 +89,7 @@ spec: {group: example.com, version: v1, names: {kind: Widget, plural: widgets}}
     let broken_crd = good
         .replace("scope: Namespaced", "scope: Galaxy")
         .replace("plural: widgets", "plural: ''");
-    let cases: Vec<(&str, Vec<&str>, &Request)> = vec![
+    let cases: Vec<(&str, Vec<&str>, &TypesRequest)> = vec![
         ("syntax", vec!["a: [1\nb: 2\n"], &plain),
         (
             "template",

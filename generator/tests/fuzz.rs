@@ -2,7 +2,7 @@
 
 use kopf_gen::diagnostic::{Diagnostics, Sources, Style, human};
 use kopf_gen::model::options::{Builtins, Options};
-use kopf_gen::types::{self, Request};
+use kopf_gen::types::{self, TypesRequest};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -146,9 +146,9 @@ fn generate(text: &str, options: Options) -> Option<String> {
     let mut sources = Sources::new();
     let id = sources.add("a.yaml", text);
     let mut diagnostics = Diagnostics::new();
-    let request = Request {
+    let request = TypesRequest {
         options,
-        ..Request::default()
+        ..TypesRequest::default()
     };
     let resources = types::resources(&sources, &[id], &request, &mut diagnostics);
     for diagnostic in &diagnostics {

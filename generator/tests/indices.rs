@@ -100,7 +100,7 @@ fn an_indexed_kind_is_only_listed_and_watched() {
     assert!(made.generate().starts_with("exit 0"));
     assert_eq!(
         made.run(&["rbac", "--explain", "pods:list"]),
-        "exit 0\npods:list because: found in by_node\n"
+        "exit 0\npods:list because: fills by_node\n"
     );
     let rules = made.read("deploy/rbac.yaml");
     assert!(
@@ -120,7 +120,7 @@ fn one_index_of_several_kinds_is_one_type() {
     assert!(made.generate().starts_with("exit 0"));
     let indices = made.read("src/generated/indices.rs");
     assert_eq!(indices.matches("pub struct ByApp;").count(), 1);
-    assert!(indices.contains("a Pod or a Deployment is found by `String`"));
+    assert!(indices.contains("of a Pod or a Deployment: keys are `String`"));
 }
 
 #[test]

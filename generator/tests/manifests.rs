@@ -16,7 +16,9 @@ use accepts::accepts;
 use kopf_gen::diagnostic::{Diagnostics, Sources, Style, human};
 use kopf_gen::load::manifest;
 use kopf_gen::pipeline;
-use kopf_gen::plan::{self, Beginning, Content, PlannedFile, Surroundings, UserFiles};
+use kopf_gen::plan::{
+    self, CrateEnvironment, FileContent, InitialHandlers, PlannedFile, UserFiles,
+};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
@@ -73,18 +75,22 @@ fn crate_of(manifest: &Value) -> Option<Vec<PlannedFile>> {
     let mut plan = plan::operator(&operator, &sources, &user, &mut diagnostics, &mut |_| ());
     assert!(!diagnostics.has_errors(), "an empty crate is in order");
     let runtime = format!("{{ path = {:?} }}", repository().join("runtime"));
-    let surroundings = Surroundings {
+    let surroundings = CrateEnvironment {
         runtime,
         has_workspace: true,
     };
-    plan.extend(plan::beginnings(&operator, surroundings, Beginning::Stubs));
+    plan.extend(plan::new_crate(
+        &operator,
+        surroundings,
+        InitialHandlers::Stubs,
+    ));
     Some(plan)
 }
 
 fn text(file: &PlannedFile) -> &str {
     match &file.content {
-        Content::Generated(text) | Content::Scaffold(text) => text,
-        Content::Splice { after, .. } => after,
+        FileContent::Generated(text) | FileContent::Scaffold(text) => text,
+        FileContent::Splice { after, .. } => after,
     }
 }
 

@@ -1,11 +1,11 @@
 //! Options change the types at the paths that they name, and no others.
 
 use kopf_gen::diagnostic::{Diagnostics, Sources};
-use kopf_gen::model::field::UnknownField;
+use kopf_gen::model::field_lookup::UnknownField;
+use kopf_gen::model::generated_types::ExistingType;
 use kopf_gen::model::options::{Builtins, Options};
-use kopf_gen::model::resource::Resource;
-use kopf_gen::model::types::Known;
-use kopf_gen::types::{self, Request};
+use kopf_gen::model::resource::CustomResource;
+use kopf_gen::types::{self, TypesRequest};
 
 const CRD: &str = r#"
 apiVersion: apiextensions.k8s.io/v1
@@ -49,13 +49,13 @@ spec:
                   claims: {type: array, items: {type: object, required: [name], properties: {name: {type: string}, request: {type: string}}}}
 "#;
 
-fn resource(options: Options) -> (Resource, String) {
+fn resource(options: Options) -> (CustomResource, String) {
     let mut sources = Sources::new();
     let id = sources.add("widgets.yaml", CRD);
     let mut diagnostics = Diagnostics::new();
-    let request = Request {
+    let request = TypesRequest {
         options,
-        ..Request::default()
+        ..TypesRequest::default()
     };
     let mut resources = types::resources(&sources, &[id], &request, &mut diagnostics);
     assert!(!diagnostics.has_errors(), "{diagnostics:?}");
@@ -79,7 +79,7 @@ fn types_are_renamed_replaced_and_derived_by_path() {
         .into(),
         replacements: [(
             "spec.created".to_owned(),
-            Known {
+            ExistingType {
                 path: "k8s_openapi::apimachinery::pkg::apis::meta::v1::Time".to_owned(),
                 default: false,
             },

@@ -6,7 +6,7 @@ use std::io;
 
 use kopf_gen::diagnostic::{Diagnostics, Sources};
 use kopf_gen::pipeline;
-use kopf_gen::plan::{self, Content, PlannedFile, UserFiles};
+use kopf_gen::plan::{self, FileContent, PlannedFile, UserFiles};
 use proptest::prelude::*;
 
 const CRD: &str = include_str!("../../tests/golden/everything/crds/ephemeralvolumeclaim.yaml");
@@ -125,9 +125,9 @@ fn user_files(plan: &[PlannedFile], before: &BTreeMap<String, String>) -> BTreeM
     let mut files = before.clone();
     for file in plan {
         let text = match &file.content {
-            Content::Scaffold(text) => text,
-            Content::Splice { after, .. } => after,
-            Content::Generated(_) => continue,
+            FileContent::Scaffold(text) => text,
+            FileContent::Splice { after, .. } => after,
+            FileContent::Generated(_) => continue,
         };
         if file.path.as_str().starts_with("src/") {
             files.insert(file.path.to_string(), text.clone());
@@ -146,7 +146,7 @@ proptest! {
         let manifest = manifest(&handlers);
         let Some(plan) = plan_of(&manifest, &BTreeMap::new()) else { return Ok(()) };
         for file in &plan {
-            let (Content::Generated(text) | Content::Scaffold(text)) = &file.content else { continue };
+            let (FileContent::Generated(text) | FileContent::Scaffold(text)) = &file.content else { continue };
             if file.path.as_str().ends_with(".rs") {
                 prop_assert!(syn::parse_file(text).is_ok(), "{}:\n{text}", file.path);
             }
@@ -155,7 +155,7 @@ proptest! {
         let again = plan_of(&manifest, &user).expect("it was accepted before");
         prop_assert_eq!(user_files(&again, &user), user);
         let generated = |plan: &[PlannedFile]| {
-            plan.iter().filter(|it| matches!(it.content, Content::Generated(_))).cloned().collect::<Vec<_>>()
+            plan.iter().filter(|it| matches!(it.content, FileContent::Generated(_))).cloned().collect::<Vec<_>>()
         };
         prop_assert_eq!(generated(&again), generated(&plan));
     }

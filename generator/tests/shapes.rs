@@ -10,15 +10,15 @@ use definition::definition;
 
 use kopf_gen::diagnostic::{Diagnostics, Severity, Sources, Style, human};
 use kopf_gen::model::options::{Builtins, Options};
-use kopf_gen::types::{self, Request};
+use kopf_gen::types::{self, TypesRequest};
 
 fn generate(text: &str, options: Options) -> String {
     let mut sources = Sources::new();
     let id = sources.add("widgets.yaml", text);
     let mut diagnostics = Diagnostics::new();
-    let request = Request {
+    let request = TypesRequest {
         options,
-        ..Request::default()
+        ..TypesRequest::default()
     };
     let resources = types::resources(&sources, &[id], &request, &mut diagnostics);
     let mut output: Vec<String> = diagnostics

@@ -1,4 +1,4 @@
-//! What happens to the operator as a whole, and how it is wired.
+//! The trait for the hooks of the operator, and the registration of its methods.
 
 use std::sync::Arc;
 {% if uses_duration -%}
@@ -6,25 +6,25 @@ use std::time::Duration;
 {% endif %}
 use kopf_runtime::{ {{ runtime_names|join(", ") }} };
 
-/// The handlers of the operator as a whole that `kopf.yaml` declares.
+/// The hooks that `kopf.yaml` declares under `operator.handlers`.
 pub trait Hooks: Send + Sync + 'static {
     {% for method in methods -%}
     {% for line in method.doc -%}
     /// {{ line }}
     {% endfor -%}
     {% match method.shape -%}
-    {% when MethodShape::Handler with { context } -%}
+    {% when MethodSignature::Handler with { context } -%}
     fn {{ method.name }}(&self, cx: &mut {{ context }}) -> impl Future<Output = {{ context.result() }}> + Send;
     {% when _ -%}
     {% endmatch -%}
     {% endfor %}
 }
 
-/// Which method is called for what.
+/// Registers the methods at the runtime.
 pub(super) fn handlers<S: Hooks>(state: &Arc<S>) -> OperatorHandlers {
     kopf_runtime::Hooks::new(state)
-    {% for wire in wires -%}
-        .{{ wire.register }}({{ wire.declaration }}, |state, cx| Box::pin(state.{{ wire.method }}(cx)))
+    {% for registration in registrations -%}
+        .{{ registration.register }}({{ registration.declaration }}, |state, cx| Box::pin(state.{{ registration.method }}(cx)))
     {% endfor -%}
         .build()
 }

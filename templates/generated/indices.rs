@@ -1,4 +1,4 @@
-//! The indices that `kopf.yaml` declares: what objects are found by, and what is found.
+//! The indices that `kopf.yaml` declares, with the types of their keys and values.
 
 use kopf_runtime::Index;
 

@@ -12,7 +12,7 @@ use kopf_runtime::{ {{ runtime_names|join(", ") }} };
 /// The handlers of {{ title }} that `kopf.yaml` declares.
 pub trait {{ handlers_trait }}: Send + Sync + 'static {
     {% if memo -%}
-    /// What is remembered of each {{ noun }} while the operator runs; it begins as the default.
+    /// The in-memory state of each {{ noun }} while the operator runs; it starts as the default.
     type Memo: Memo<{{ type_name }}>;
     {% endif -%}
     {% for method in methods -%}
@@ -20,11 +20,11 @@ pub trait {{ handlers_trait }}: Send + Sync + 'static {
     /// {{ line }}
     {% endfor -%}
     {% match method.shape -%}
-    {% when MethodShape::Handler with { context } -%}
+    {% when MethodSignature::Handler with { context } -%}
     fn {{ method.name }}(&self, cx: &mut {{ context }}) -> impl Future<Output = {{ context.full_result() }}> + Send;
-    {% when MethodShape::Delay with { object } -%}
+    {% when MethodSignature::Delay with { object } -%}
     fn {{ method.name }}(&self, object: {{ object }}) -> Duration;
-    {% when MethodShape::Predicate with { argument, argument_type } -%}
+    {% when MethodSignature::Predicate with { argument, argument_type } -%}
     fn {{ method.name }}(&self, {{ argument }}: {{ argument_type }}) -> bool;
     {% endmatch -%}
     {% endfor %}
@@ -32,12 +32,12 @@ pub trait {{ handlers_trait }}: Send + Sync + 'static {
 
 {% match selector -%}
 {% when Some with (selector) -%}
-/// What is selected, and which method answers to what.
+/// The selector, and the registration of the methods.
 pub(super) fn resource<S: {{ handlers_trait }}>(state: &Arc<S>) -> ResourceHandlers {
     let selector = {{ selector }};
     Resource::<{{ type_name }}, S>::selected(selector, state)
 {% when None -%}
-/// How {{ type_name }} is reached, and which method answers to what.
+/// The API resource of {{ type_name }}, and the registration of the methods.
 pub(super) fn resource<S: {{ handlers_trait }}>(state: &Arc<S>) -> ResourceHandlers {
     let spec = ResourceSpec {
         group: "{{ group }}",
@@ -55,8 +55,8 @@ pub(super) fn resource<S: {{ handlers_trait }}>(state: &Arc<S>) -> ResourceHandl
     {% if tracks_all -%}
         .track_always()
     {% endif -%}
-    {% for wire in wires -%}
-        .{{ wire.register }}({{ wire.declaration }}, |state, cx| Box::pin(state.{{ wire.method }}(cx)))
+    {% for registration in registrations -%}
+        .{{ registration.register }}({{ registration.declaration }}, |state, cx| Box::pin(state.{{ registration.method }}(cx)))
     {% endfor -%}
         .build()
 }

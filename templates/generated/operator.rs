@@ -1,4 +1,4 @@
-//! The {{ name }} as `kopf.yaml` describes it: types, handler traits, and the wiring between them.
+//! The operator `{{ name }}`, generated from `kopf.yaml`: types, handler traits and registration.
 #![allow(dead_code, reason = "an operator rarely uses every field of every type")]
 
 {% for kind in kinds -%}

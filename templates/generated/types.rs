@@ -1,4 +1,4 @@
-//! The types of the custom kinds, as their definitions describe them.
+//! The types of the custom kinds, generated from their CRDs.
 
 {% for module in modules -%}
 pub mod {{ module }};

@@ -1,4 +1,4 @@
-//! The operator on a cluster: `KUBECONFIG=… cargo test --features cluster`.
+//! Tests on a cluster: `KUBECONFIG=… cargo test --features cluster`.
 
 use kopf_runtime::testing::{TestResult, on_cluster};
 {%- if uses_metadata %}
@@ -7,7 +7,7 @@ use kube::ResourceExt as _;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_{{ name }}");
 
-/// What the cluster has to know.
+/// The CRDs that the test installs.
 #[rustfmt::skip]
 const DEFINITIONS: &[&str] = &[
 {%- for definition in definitions %}
@@ -15,7 +15,7 @@ const DEFINITIONS: &[&str] = &[
 {%- endfor %}
 ];
 
-/// Something that the cluster accepts.
+/// An object that the API server accepts.
 const OBJECT: &str = r##"{{ object }}"##;
 
 #[test]

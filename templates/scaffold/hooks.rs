@@ -1,4 +1,4 @@
-//! What happens to the operator as a whole.
+//! The hooks of the operator: startup, cleanup, login and probes.
 
 use kopf_runtime::prelude::*;
 

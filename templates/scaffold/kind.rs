@@ -1,4 +1,4 @@
-//! What happens to {{ object }}.
+//! Handlers for {{ objects }}.
 
 {% for import in imports -%}
 {{ import }}

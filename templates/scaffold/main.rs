@@ -1,4 +1,4 @@
-//! The {{ name }}.
+//! The operator `{{ name }}`.
 
 #[rustfmt::skip]
 mod generated;

@@ -1,4 +1,4 @@
-/// A number or a text, such as a port or a percentage.
+/// A number or a string, such as a port or a percentage.
 #[derive({{ derives }})]
 #[serde(untagged)]
 pub enum {{ name }} {

@@ -1,4 +1,4 @@
-/// A quantity such as `500m` or `2Gi`, or a bare number, kept as it was written.
+/// A quantity such as `500m` or `2Gi`, or a bare number, unchanged by a round trip.
 #[derive({{ derives }})]
 #[serde(untagged)]
 pub enum {{ name }} {

@@ -1,6 +1,6 @@
 {% for line in docs %}{{ line }}
 {% endfor %}{% if constants %}
-#![allow(clippy::approx_constant, reason = "numbers are as the schema has them")]
+#![allow(clippy::approx_constant, reason = "the numbers come from the schema")]
 {% endif %}
 {% for line in imports %}{{ line }}
 {% endfor %}{% if !shared.is_empty() %}
@@ -12,7 +12,7 @@ fn {{ function.name }}() -> {{ function.ty }} {
     {{ function.value }}
 }
 {% endfor %}{% if nullable %}
-/// Tells a value that is null from one that is absent.
+/// Distinguishes null from an absent value.
 fn present<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -21,7 +21,7 @@ where
     T::deserialize(deserializer).map(Some)
 }
 {% endif %}{% if undeclared %}
-/// The members of the object that are not declared; its type is known already.
+/// The undeclared members of the object, without `apiVersion` and `kind`.
 fn undeclared<'de, D, T>(deserializer: D) -> Result<BTreeMap<String, T>, D::Error>
 where
     D: Deserializer<'de>,

@@ -1,4 +1,4 @@
-//! The minimal-operator.
+//! The operator `minimal-operator`.
 
 #[rustfmt::skip]
 mod generated;

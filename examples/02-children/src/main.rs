@@ -1,4 +1,4 @@
-//! The children-operator.
+//! The operator `children-operator`.
 
 #[rustfmt::skip]
 mod generated;

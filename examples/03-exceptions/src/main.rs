@@ -1,4 +1,4 @@
-//! The exceptions-operator.
+//! The operator `exceptions-operator`.
 
 #[rustfmt::skip]
 mod generated;

@@ -1,4 +1,4 @@
-//! The reporting-operator.
+//! The operator `reporting-operator`.
 
 #[rustfmt::skip]
 mod generated;

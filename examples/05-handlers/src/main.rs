@@ -1,4 +1,4 @@
-//! The handlers-operator.
+//! The operator `handlers-operator`.
 
 #[rustfmt::skip]
 mod generated;

@@ -1,4 +1,4 @@
-//! The peering-operator.
+//! The operator `peering-operator`.
 
 #[rustfmt::skip]
 mod generated;

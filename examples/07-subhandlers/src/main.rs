@@ -1,4 +1,4 @@
-//! The subhandlers-operator.
+//! The operator `subhandlers-operator`.
 
 #[rustfmt::skip]
 mod generated;

@@ -1,4 +1,4 @@
-//! The events-operator.
+//! The operator `events-operator`.
 
 #[rustfmt::skip]
 mod generated;

@@ -1,4 +1,4 @@
-//! The testing-operator.
+//! The operator `testing-operator`.
 
 #[rustfmt::skip]
 mod generated;

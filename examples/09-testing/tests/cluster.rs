@@ -1,4 +1,4 @@
-//! The operator on a cluster: `KUBECONFIG=… cargo test --features cluster`.
+//! Tests on a cluster: `KUBECONFIG=… cargo test --features cluster`.
 
 use kopf_runtime::testing::{Cluster, Objects, TestResult, on_cluster};
 use kube::ResourceExt as _;
@@ -6,7 +6,7 @@ use serde_json::json;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_testing-operator");
 
-/// What the cluster has to know.
+/// The CRDs that the tests install.
 #[rustfmt::skip]
 const DEFINITIONS: &[&str] = &[
     include_str!("../src/generated/types/kopf_example/crd.json"),
@@ -20,7 +20,7 @@ async fn examples(cluster: &Cluster) -> Result<Objects, kopf_runtime::testing::T
 }
 
 #[test]
-fn a_kopf_example_lives_and_goes() -> TestResult {
+fn a_kopf_example_is_handled_and_deleted() -> TestResult {
     on_cluster(async |cluster| {
         let examples = examples(cluster).await?;
         let program = cluster.program(PROGRAM).arg("--standalone");
@@ -28,7 +28,7 @@ fn a_kopf_example_lives_and_goes() -> TestResult {
 
         examples.create("example", json!({"spec": {}})).await?;
         let handled = examples
-            .until("example", "the result is there", |it| {
+            .until("example", "the status has the result", |it| {
                 it.data["status"]["create_fn"]["attempts"] == 2
             })
             .await?;

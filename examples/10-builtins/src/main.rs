@@ -1,4 +1,4 @@
-//! The builtins-operator.
+//! The operator `builtins-operator`.
 
 #[rustfmt::skip]
 mod generated;

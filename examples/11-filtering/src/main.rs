@@ -1,4 +1,4 @@
-//! The filtering-operator.
+//! The operator `filtering-operator`.
 
 #[rustfmt::skip]
 mod generated;

@@ -1,4 +1,4 @@
-//! A program that has an operator inside, and knows what the operator knows.
+//! A program that runs an operator, and reads its indices.
 
 #[rustfmt::skip]
 mod generated;
@@ -12,7 +12,7 @@ use kopf_runtime::{IndexView, Namespaces};
 use kube::Client;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// How often the program looks at the cluster, without a request to it.
+/// The time between two reads of the index, which send no request to the cluster.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 #[tokio::main]
@@ -41,13 +41,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
             ended = operator.ended() => return Ok(ended?),
         }
     }
-    println!("The program ends, and the operator first.");
+    println!("The program ends after the operator has stopped.");
     operator.stop().await?;
     println!("The operator has stopped.");
     Ok(())
 }
 
-/// Prints what there is, if that has changed.
+/// Prints the entries of the index if they have changed.
 fn show(fields: &IndexView<FieldByName>, shown: &mut Option<Vec<String>>) {
     let fields = fields.read();
     let mut lines: Vec<String> = fields

@@ -1,4 +1,4 @@
-//! What the operator knows, and the handlers of each kind.
+//! The state of the operator, and a module of handlers for each kind.
 
 mod hooks;
 mod pod;
@@ -6,11 +6,11 @@ mod pod;
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinSet;
 
-/// Lives as long as the operator and is shared by all handlers: the place for clients and pools.
+/// The state that all handlers share while the operator runs, such as clients and connection pools.
 #[derive(Debug, Default)]
 pub struct Operator {
-    /// The tasks beside the Pods.
+    /// The background tasks of the Pods.
     tasks: Mutex<JoinSet<()>>,
-    /// Tells all of them that it is time to end.
+    /// Signals all tasks to end.
     ending: watch::Sender<bool>,
 }

@@ -1,4 +1,4 @@
-//! The hooks-operator.
+//! The operator `hooks-operator`.
 
 #[rustfmt::skip]
 mod generated;

@@ -1,4 +1,4 @@
-//! The daemons-operator.
+//! The operator `daemons-operator`.
 
 #[rustfmt::skip]
 mod generated;

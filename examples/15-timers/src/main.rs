@@ -1,4 +1,4 @@
-//! The timers-operator.
+//! The operator `timers-operator`.
 
 #[rustfmt::skip]
 mod generated;

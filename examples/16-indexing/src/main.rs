@@ -1,4 +1,4 @@
-//! The indexing-operator.
+//! The operator `indexing-operator`.
 
 #[rustfmt::skip]
 mod generated;

@@ -1,4 +1,4 @@
-//! The admission-operator.
+//! The operator `admission-operator`.
 
 #[rustfmt::skip]
 mod generated;

@@ -1,4 +1,4 @@
-//! The selection-operator.
+//! The operator `selection-operator`.
 
 #[rustfmt::skip]
 mod generated;

@@ -1,4 +1,4 @@
-//! The evc-operator.
+//! The operator `evc-operator`.
 
 #[rustfmt::skip]
 mod generated;

@@ -14,7 +14,7 @@ use crate::load::crd::{self, Crd, NameFix};
 use crate::load::input::STDIN;
 use crate::load::manifest::{self, FILE_NAME};
 use crate::model::operator::Operator;
-use crate::plan::{self, Beginning, CratePath, Plan, PlannedFile, Surroundings};
+use crate::plan::{self, CrateEnvironment, CratePath, InitialHandlers, Plan, PlannedFile};
 use crate::view::scaffold::ManifestView;
 use crate::write::LockFile;
 use crate::{pipeline, project};
@@ -70,7 +70,7 @@ impl CrateDraft {
             manifest: text.clone(),
             before: Some(text),
             added: BTreeMap::new(),
-            beginning: Beginning::Stubs,
+            beginning: InitialHandlers::Stubs,
             known: None,
         })
     }
@@ -264,7 +264,7 @@ impl CrateDraft {
                 runtime,
                 has_workspace: is_in_workspace(&self.root),
             };
-            let beginnings = plan::beginnings(&operator, surroundings, self.beginning);
+            let beginnings = plan::new_crate(&operator, surroundings, self.beginning);
             files.retain(|file| beginnings.iter().all(|other| other.path != file.path));
             files.extend(beginnings);
         }

@@ -10,7 +10,7 @@ use super::crate_folder::find_root;
 use super::draft::{CrateDraft, LoadedOperator};
 use super::status::CommandStatus;
 use crate::load::manifest;
-use crate::model::rbac::{self, Rule};
+use crate::model::rbac::{self, RbacRule};
 use crate::plan;
 use crate::suggest::did_you_mean;
 use crate::view::deploy::RbacView;
@@ -116,7 +116,7 @@ fn load(manifest: Option<&Path>, console: &mut Console) -> Result<LoadedOperator
         .load(console)
 }
 
-fn explain(rules: &[Rule], wanted: &str) -> Result<String, String> {
+fn explain(rules: &[RbacRule], wanted: &str) -> Result<String, String> {
     let (resource, verb) = match wanted.split_once(':') {
         Some((resource, verb)) => (resource, Some(verb)),
         None => (wanted, None),

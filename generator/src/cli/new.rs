@@ -148,8 +148,8 @@ impl Preset {
     /// The bodies of the handlers.
     fn beginning(self) -> Beginning {
         match self {
-            Self::Minimal | Self::Full => Beginning::Stubs,
-            Self::Child => Beginning::Children,
+            Self::Minimal | Self::Full => InitialHandlers::Stubs,
+            Self::Child => InitialHandlers::Children,
         }
     }
 }

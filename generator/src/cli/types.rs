@@ -12,10 +12,10 @@ use super::status::CommandStatus;
 use crate::diagnostic::{Diagnostics, Sources};
 use crate::load::crd::NameFix;
 use crate::load::input;
-use crate::model::name::{InvalidTypeName, TypeName};
+use crate::model::generated_types::ExistingType;
+use crate::model::identifier::{InvalidTypeName, TypeName};
 use crate::model::options::{Builtins, Options};
-use crate::model::resource::{Resource, Versions};
-use crate::model::types::Known;
+use crate::model::resource::{CustomResource, VersionChoice};
 use crate::plan;
 use crate::types::{self, Request};
 use crate::write::{self, EditPolicy};
@@ -46,7 +46,7 @@ pub(super) struct TypesArgs {
     rename: Vec<(String, TypeName)>,
     /// Use another type at a path, as in `spec.created=k8s_openapi::jiff::Timestamp`
     #[arg(long, value_name = "PATH=TYPE", value_parser = replacement)]
-    replace: Vec<(String, Known)>,
+    replace: Vec<(String, ExistingType)>,
     /// Derive another trait, for the type at a path or for all types
     #[arg(long, value_name = "[PATH=]TRAIT", value_parser = derive)]
     derive: Vec<(Option<String>, String)>,
@@ -89,12 +89,12 @@ pub(super) fn run(args: &TypesArgs, console: &mut Console) -> CommandStatus {
 }
 
 impl TypesArgs {
-    fn request(&self) -> Request {
-        Request {
+    fn request(&self) -> TypesRequest {
+        TypesRequest {
             versions: if self.versions.is_empty() {
-                Versions::Served
+                VersionChoice::Served
             } else {
-                Versions::Named(self.versions.iter().cloned().collect())
+                VersionChoice::Named(self.versions.iter().cloned().collect())
             },
             names: if self.fix_names {
                 NameFix::Correct
@@ -139,7 +139,7 @@ impl TypesArgs {
     /// Prints the types, or brings a file or a folder up to date with them.
     fn write(
         &self,
-        resources: &[Resource],
+        resources: &[CustomResource],
         sources: &Sources,
         options: &Options,
         console: &mut Console,
@@ -187,10 +187,10 @@ fn rename(text: &str) -> Result<(String, TypeName), String> {
     Ok((path, name))
 }
 
-fn replacement(text: &str) -> Result<(String, Known), String> {
+fn replacement(text: &str) -> Result<(String, ExistingType), String> {
     let (path, ty) = pair(text)?;
     syn::parse_str::<syn::Type>(ty).map_err(|error| format!("`{ty}` is not a type: {error}"))?;
-    let known = Known {
+    let known = ExistingType {
         path: ty.to_owned(),
         default: false,
     };

@@ -1,73 +1,38 @@
-//! Schemas that describe alternatives rather than restrictions.
+//! Recognises schemas whose `oneOf` or `anyOf` describes alternatives rather than restrictions.
 
 use std::collections::BTreeSet;
 
-use super::map::{Mapper, nullable};
-use super::types::{Body, Docs, Ty};
-use crate::load::schema::{Property, Schema, SchemaType};
+use super::scalar::nullable;
+use crate::load::schema::{Kind, Schema};
 
-impl Mapper<'_> {
-    /// An enum with one variant per member, if exactly one member is always there.
-    pub(super) fn union(&mut self, schema: &Schema) -> Option<Ty> {
-        let names: Vec<&str> = schema.properties.iter().map(|p| p.name.as_str()).collect();
-        let alternatives: Option<Vec<&str>> = schema.one_of.iter().map(only_required).collect();
-        let alternatives: BTreeSet<&str> = alternatives?.into_iter().collect();
-        let sound = names.len() > 1
-            && schema.one_of.len() == names.len()
-            && alternatives == names.iter().copied().collect()
-            && schema.required.is_empty()
-            && !schema.preserve_unknown
-            && !schema.embedded_resource
-            && schema.additional.is_none()
-            && schema
-                .properties
-                .iter()
-                .all(|p| !nullable(&p.schema) && p.schema.default.is_none());
-        if !sound {
-            return None;
-        }
-        let properties: Vec<&Property> = schema.properties.iter().collect();
-        let (fields, docs) = self.fields(schema, &properties);
-        if fields.iter().any(|field| field.ty == Ty::Json) {
-            return None;
-        }
-        let variants = fields
-            .into_iter()
-            .map(|field| (field.json, field.ty))
-            .collect();
-        let docs = Docs {
-            text: schema.description.clone().unwrap_or_default(),
-            fields: docs,
-        };
-        Some(self.intern(Body::Union(variants), docs))
-    }
-
-    /// An enum of the types that `oneOf` or `anyOf` name, if JSON tells them apart.
-    pub(super) fn alternatives(&mut self, schema: &Schema) -> Option<Ty> {
-        let branches = match (schema.one_of.as_slice(), schema.any_of.as_slice()) {
-            ([], branches) | (branches, []) => branches,
-            _ => return None,
-        };
-        let kinds: Option<BTreeSet<u8>> = branches.iter().map(json_kind).collect();
-        if branches.len() < 2 || kinds?.len() != branches.len() {
-            return None;
-        }
-        if branches
+/// Whether exactly one of the declared members is always present.
+pub(super) fn is_union(schema: &Schema) -> bool {
+    let names: BTreeSet<&str> = schema.properties.iter().map(|p| p.name.as_str()).collect();
+    let alternatives: Option<BTreeSet<&str>> = schema.one_of.iter().map(only_required).collect();
+    schema.properties.len() > 1
+        && schema.one_of.len() == schema.properties.len()
+        && alternatives == Some(names)
+        && schema.required.is_empty()
+        && !schema.preserve_unknown
+        && !schema.embedded_resource
+        && schema.additional.is_none()
+        && schema
+            .properties
             .iter()
-            .any(|branch| branch.kind == Some(SchemaType::Object))
-        {
-            return None;
-        }
-        let types = branches.iter().map(|branch| self.ty(branch)).collect();
-        let text = schema.description.clone().unwrap_or_default();
-        Some(self.intern(
-            Body::Untagged(types),
-            Docs {
-                text,
-                fields: Vec::new(),
-            },
-        ))
-    }
+            .all(|p| !nullable(&p.schema) && p.schema.default.is_none())
+}
+
+/// The branches of `oneOf` or `anyOf`, if the JSON type of a value tells which one it matches.
+pub(super) fn distinct_branches(schema: &Schema) -> Option<&[Schema]> {
+    let branches = match (schema.one_of.as_slice(), schema.any_of.as_slice()) {
+        ([], branches) | (branches, []) => branches,
+        _ => return None,
+    };
+    let kinds: Option<BTreeSet<u8>> = branches.iter().map(json_kind).collect();
+    let has_object = branches
+        .iter()
+        .any(|branch| branch.kind == Some(Kind::Object));
+    (branches.len() >= 2 && kinds?.len() == branches.len() && !has_object).then_some(branches)
 }
 
 /// The one member that a branch requires, if the branch says nothing else.

@@ -1,4 +1,4 @@
-//! Handlers as the generated code needs them: every name decided, every type known.
+//! The handlers of a kind, with all names chosen and all types resolved.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,224 +7,227 @@ use std::time::Duration;
 use super::index::Index;
 use crate::load::manifest::{ErrorMode, Trigger};
 
-/// One method of a kind's trait, and what it is wired to.
+/// One method of a kind's trait, and when the runtime calls it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Handler {
-    /// The id that live objects carry, without the field that is appended to it.
+    /// The id that is stored on objects, without the suffix for the field.
     pub id: String,
     /// The method.
     pub method: String,
-    /// What it is called for.
-    pub cause: Cause,
+    /// The occasion on which it is called.
+    pub cause: HandlerCause,
     /// Which objects it is called for.
-    pub filters: Vec<Filter>,
-    /// How failures are treated.
-    pub policy: Policy,
-    /// What the method is told on every call.
+    pub filters: Vec<HandlerFilter>,
+    /// The treatment of failures.
+    pub retry: RetryOptions,
+    /// The value that every call receives.
     pub param: Option<serde_json::Value>,
 }
 
-/// What a handler is called for.
+/// The occasion on which a handler is called.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Cause {
+pub enum HandlerCause {
     /// The object changed in one of these ways.
-    Change(ChangeKinds),
+    Change(ChangeTriggers),
     /// One field changed.
     Field {
         /// The field.
-        field: FieldPath,
+        field: TypedField,
         /// Only in these kinds of changes; any kind if empty.
-        within: ChangeKinds,
+        within: ChangeTriggers,
     },
-    /// Anything was seen of the object; perhaps only where it has a certain field.
+    /// The API server sent any watch event about the object.
     Event {
-        /// The field that has to be there.
-        field: Option<FieldPath>,
+        /// Only objects that have this field.
+        field: Option<TypedField>,
     },
-    /// The object is there: a task accompanies it.
-    Daemon(Daemon),
-    /// The object is there: it is looked after from time to time.
-    Timer(Timer),
-    /// The object was seen: it is found in an index.
-    Index(Indexing),
+    /// The object exists: a task runs for it.
+    Daemon(DaemonOptions),
+    /// The object exists: the handler is called at intervals.
+    Timer(TimerOptions),
+    /// The object was listed or changed: its entries in an index are computed.
+    Index(IndexOptions),
 }
 
-/// What belongs to an index alone.
+/// The options of an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Indexing {
-    /// The field that has to be there.
-    pub field: Option<FieldPath>,
+pub struct IndexOptions {
+    /// Only objects that have this field.
+    pub field: Option<TypedField>,
     /// The index that is filled.
     pub index: Index,
 }
 
-/// What belongs to a daemon alone.
+/// The options of a daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Daemon {
-    /// The field that has to be there.
-    pub field: Option<FieldPath>,
-    /// How long it waits at first.
-    pub initial_delay: Option<Delay>,
-    /// How long it may take to stop by itself.
+pub struct DaemonOptions {
+    /// Only objects that have this field.
+    pub field: Option<TypedField>,
+    /// The delay before the first call.
+    pub initial_delay: Option<StartDelay>,
+    /// The time it has to stop by itself.
     pub cancellation_backoff: Option<Duration>,
-    /// How long it may take to be gone when interrupted.
+    /// The time it has to end after it was cancelled.
     pub cancellation_timeout: Option<Duration>,
-    /// How often it is told that it is still waited for.
+    /// The interval at which the runtime logs that it still waits for the daemon.
     pub cancellation_polling: Option<Duration>,
 }
 
-/// What belongs to a timer alone.
+/// The options of a timer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Timer {
-    /// The field that has to be there.
-    pub field: Option<FieldPath>,
-    /// How long it waits at first.
-    pub initial_delay: Option<Delay>,
-    /// When it is called.
-    pub pace: Pace,
+pub struct TimerOptions {
+    /// Only objects that have this field.
+    pub field: Option<TypedField>,
+    /// The delay before the first call.
+    pub initial_delay: Option<StartDelay>,
+    /// The times of the calls.
+    pub schedule: TimerSchedule,
 }
 
-/// When a timer is called.
+/// The times at which a timer is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
-    /// Again and again.
+pub enum TimerSchedule {
+    /// At an interval.
     Every {
-        /// The pause between two calls.
+        /// The time between two calls.
         interval: Duration,
-        /// The pause is counted from call to call.
+        /// The interval is measured from start to start instead of from end to start.
         sharp: bool,
-        /// How long the object must have been unchanged.
+        /// Only while the object has been unchanged for this long.
         idle: Option<Duration>,
     },
-    /// Once whenever the object has been unchanged for so long.
+    /// Once each time the object has been unchanged for this long.
     Idle(Duration),
 }
 
-/// How long a timer or daemon waits before it begins.
+/// The delay before a timer or daemon starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Delay {
-    /// Always as long.
+pub enum StartDelay {
+    /// A constant.
     Fixed(Duration),
-    /// As long as the method of this name says.
+    /// The result of the method of this name.
     Computed(String),
 }
 
 /// A set of create, update, delete and resume, with the options that belong to them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ChangeKinds {
+pub struct ChangeTriggers {
     /// The kinds of changes.
     pub triggers: BTreeSet<Trigger>,
-    /// Deletion does not wait for a delete handler.
+    /// No finalizer is added for a delete handler.
     pub optional: bool,
-    /// Resume handlers are called for objects that are being deleted, too.
+    /// Resume handlers are also called for objects that are being deleted.
     pub deleted: bool,
 }
 
 /// A field of an object, with the type of its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FieldPath {
+pub struct TypedField {
     /// The keys, outermost first.
     pub keys: Vec<String>,
     /// The Rust type of the value.
-    pub rust_type: FieldType,
+    pub rust_type: ImportedType,
 }
 
-/// A Rust type, and where the names in it come from.
+/// A Rust type with simple names, and their imports.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FieldType {
+pub struct ImportedType {
     /// The type, with simple names: `Vec<Quantity>`.
     pub text: String,
-    /// The paths of the names that have to be imported, as seen from the module of the kind.
+    /// The paths of the names to import, relative to the module of the kind.
     pub paths: Vec<String>,
 }
 
-/// One condition that an object has to meet.
+/// One condition on the objects for which a handler is called.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Filter {
-    /// What is looked at.
-    pub subject: Subject,
-    /// What is expected of it.
-    pub expected: Expected,
+pub struct HandlerFilter {
+    /// The part of the object that is tested.
+    pub subject: FilterSubject,
+    /// The test.
+    pub expected: FilterTest,
 }
 
-/// What a filter looks at.
+/// The part of an object that a filter tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Subject {
+pub enum FilterSubject {
     /// The label of this name.
     Label(String),
     /// The annotation of this name.
     Annotation(String),
     /// The value of the handler's field.
     Value,
-    /// The value that the field had.
+    /// The old value of the field.
     Old,
-    /// The value that the field has now.
+    /// The new value of the field.
     New,
     /// The whole object.
     Object,
 }
 
-/// What a filter expects.
+/// The test of a filter.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Expected {
-    /// Anything, as long as it is there.
+pub enum FilterTest {
+    /// It is present.
     Present,
-    /// Nothing.
+    /// It is absent.
     Absent,
-    /// This value.
+    /// It has this value.
     Equals(serde_json::Value),
-    /// What the predicate of this name accepts.
+    /// The predicate of this name returns true.
     Predicate(String),
 }
 
-/// How failures are treated.
+/// The treatment of failures.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Policy {
-    /// What an error means that says nothing about retrying.
+pub struct RetryOptions {
+    /// The meaning of an error that does not say whether to retry.
     pub errors: Option<ErrorMode>,
-    /// How long to keep trying.
+    /// The time after which retrying ends.
     pub timeout: Option<Duration>,
-    /// How many attempts are made.
+    /// The number of attempts.
     pub retries: Option<u32>,
-    /// How long to wait between attempts.
+    /// The time between attempts.
     pub backoff: Option<Duration>,
 }
 
 // === impl Handler ===
 
 impl Handler {
-    /// The id as live objects carry it: with the field of a field handler.
+    /// The id that is stored on objects, with the field of a field handler.
     #[must_use]
     pub fn full_id(&self) -> String {
         match (&self.cause, self.field()) {
-            (Cause::Index(_), _) | (_, None) => self.id.clone(),
+            (HandlerCause::Index(_), _) | (_, None) => self.id.clone(),
             (_, Some(field)) => format!("{}/{field}", self.id),
         }
     }
 
-    /// The field that the handler is about.
+    /// The field of the handler.
     #[must_use]
-    pub fn field(&self) -> Option<&FieldPath> {
+    pub fn field(&self) -> Option<&TypedField> {
         match &self.cause {
-            Cause::Field { field, .. } => Some(field),
-            Cause::Event { field }
-            | Cause::Daemon(Daemon { field, .. })
-            | Cause::Timer(Timer { field, .. })
-            | Cause::Index(Indexing { field, .. }) => field.as_ref(),
-            Cause::Change(_) => None,
+            HandlerCause::Field { field, .. } => Some(field),
+            HandlerCause::Event { field }
+            | HandlerCause::Daemon(DaemonOptions { field, .. })
+            | HandlerCause::Timer(TimerOptions { field, .. })
+            | HandlerCause::Index(IndexOptions { field, .. }) => field.as_ref(),
+            HandlerCause::Change(_) => None,
         }
     }
 
-    /// The method that tells how long a timer or daemon waits at first.
+    /// The method that computes the initial delay of a timer or daemon.
     #[must_use]
     pub fn computed_delay(&self) -> Option<&str> {
         match &self.cause {
-            Cause::Daemon(Daemon { initial_delay, .. })
-            | Cause::Timer(Timer { initial_delay, .. }) => match initial_delay {
-                Some(Delay::Computed(method)) => Some(method),
-                Some(Delay::Fixed(_)) | None => None,
+            HandlerCause::Daemon(DaemonOptions { initial_delay, .. })
+            | HandlerCause::Timer(TimerOptions { initial_delay, .. }) => match initial_delay {
+                Some(StartDelay::Computed(method)) => Some(method),
+                Some(StartDelay::Fixed(_)) | None => None,
             },
-            Cause::Change(_) | Cause::Field { .. } | Cause::Event { .. } | Cause::Index(_) => None,
+            HandlerCause::Change(_)
+            | HandlerCause::Field { .. }
+            | HandlerCause::Event { .. }
+            | HandlerCause::Index(_) => None,
         }
     }
 
@@ -232,43 +235,49 @@ impl Handler {
     #[must_use]
     pub fn index(&self) -> Option<&Index> {
         match &self.cause {
-            Cause::Index(indexing) => Some(&indexing.index),
+            HandlerCause::Index(indexing) => Some(&indexing.index),
             _ => None,
         }
     }
 
-    /// Whether it accompanies objects instead of reacting to them.
+    /// Whether it is a timer or a daemon.
     #[must_use]
     pub fn is_background(&self) -> bool {
-        matches!(self.cause, Cause::Daemon(_) | Cause::Timer(_))
+        matches!(self.cause, HandlerCause::Daemon(_) | HandlerCause::Timer(_))
     }
 
-    /// Whether a finalizer holds objects until this handler is done.
+    /// Whether it needs a finalizer on objects.
     #[must_use]
     pub fn holds_deletion(&self) -> bool {
         match &self.cause {
-            Cause::Change(kinds) | Cause::Field { within: kinds, .. } => {
-                kinds.triggers.contains(&Trigger::Delete) && !kinds.optional
+            HandlerCause::Change(change) | HandlerCause::Field { within: change, .. } => {
+                change.triggers.contains(&Trigger::Delete) && !change.optional
             }
-            Cause::Event { .. } | Cause::Index(_) => false,
-            Cause::Daemon(_) | Cause::Timer(_) => true,
+            HandlerCause::Event { .. } | HandlerCause::Index(_) => false,
+            HandlerCause::Daemon(_) | HandlerCause::Timer(_) => true,
         }
     }
 
-    /// Whether progress and the last state are kept on the object.
+    /// Whether the runtime keeps its progress and the last handled state on objects.
     #[must_use]
     pub fn keeps_progress(&self) -> bool {
-        matches!(self.cause, Cause::Change(_) | Cause::Field { .. })
+        matches!(
+            self.cause,
+            HandlerCause::Change(_) | HandlerCause::Field { .. }
+        )
     }
 
-    /// Whether it writes to objects for sure, if only a finalizer or a result.
+    /// Whether the runtime writes to objects for it: progress, a finalizer or a result.
     #[must_use]
     pub fn writes(&self) -> bool {
-        !matches!(self.cause, Cause::Event { .. } | Cause::Index(_))
+        !matches!(
+            self.cause,
+            HandlerCause::Event { .. } | HandlerCause::Index(_)
+        )
     }
 }
 
-impl fmt::Display for FieldPath {
+impl fmt::Display for TypedField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.keys.join("."))
     }

@@ -1,19 +1,19 @@
-//! The handlers of the operator as a whole, with every name decided.
+//! The hooks of an operator (startup, cleanup, login, probe), with all names chosen.
 
-use super::handler::Policy;
-pub use crate::load::manifest::HookKind;
+use super::handler::RetryOptions;
+pub use crate::load::manifest::Moment;
 
-/// One method of the trait of the operator as a whole.
+/// One method of the `Hooks` trait.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hook {
-    /// The id by which the log tells of it.
+    /// The id in log lines and probe results.
     pub id: String,
     /// The method.
     pub method: String,
-    /// When it is called.
-    pub moment: HookKind,
-    /// How failures are treated.
-    pub policy: Policy,
-    /// What the method is told on every call.
+    /// The occasion on which it is called.
+    pub moment: Moment,
+    /// The treatment of failures.
+    pub retry: RetryOptions,
+    /// The value that every call receives.
     pub param: Option<serde_json::Value>,
 }

@@ -1,10 +1,10 @@
-//! Indices: what objects are found by, and what is found, as Rust types.
+//! Indices and the Rust types of their keys and values.
 
 use std::collections::BTreeMap;
 
 use syn::visit::{self, Visit};
 
-/// An index that the manifest declares, maybe for several kinds.
+/// An index that the manifest declares, for one or more kinds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Index {
     /// The name in the manifest.
@@ -20,36 +20,36 @@ pub struct Index {
 /// A Rust type that the manifest names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RustType {
-    /// As it is written.
+    /// The type as the manifest has it.
     pub written: String,
-    /// The same with the path of each name that needs one.
+    /// The same type, with a path for each name that needs one.
     pub resolved: String,
 }
 
-/// Why a text is not a type that can be kept in an index.
+/// The reason why an index cannot hold a type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoType {
-    /// It is no type at all.
+pub enum InvalidIndexType {
+    /// The text is not a Rust type.
     #[error("`{0}` is not a Rust type")]
     Syntax(String),
-    /// A type that refers to something, or is none that a field could have.
+    /// The type borrows, or cannot be the type of a field.
     #[error("`{0}` cannot be kept: an index owns what is in it")]
     NotOwned(String),
-    /// A name that means nothing here.
+    /// The type has an unknown name.
     #[error("there is no type `{0}`")]
     Unknown(String),
-    /// A type that has no equality, or no hash.
+    /// The type of the keys lacks `Eq` or `Hash`.
     #[error("`{0}` cannot be a key: it cannot be compared for equality and hashed")]
     NotAKey(String),
 }
 
-/// Types that are written as they are.
+/// Types that need no path.
 const PLAIN: &[&str] = &[
     "Box", "Option", "Result", "String", "Vec", "bool", "char", "f32", "f64", "i128", "i16", "i32",
     "i64", "i8", "isize", "u128", "u16", "u32", "u64", "u8", "usize",
 ];
 
-/// Types that people write by their last name, and where they are.
+/// Types that the manifest may name without a path, with their paths.
 const KNOWN: &[(&str, &str)] = &[
     ("Arc", "std::sync::Arc"),
     ("BTreeMap", "std::collections::BTreeMap"),
@@ -63,7 +63,7 @@ const KNOWN: &[(&str, &str)] = &[
 /// Types that cannot be keys.
 const UNFIT_FOR_KEYS: &[&str] = &["HashMap", "HashSet", "f32", "f64"];
 
-/// What the index may be called: not like a type that its keys and values may need.
+/// Whether the type of an index cannot have this name, because keys and values may use it.
 #[must_use]
 pub fn is_taken(type_name: &str) -> bool {
     PLAIN.contains(&type_name) || matches!(type_name, "Index" | "Send" | "Sync")
@@ -75,7 +75,10 @@ impl RustType {
     ///
     /// # Errors
     /// If it cannot be kept.
-    pub fn of_values(text: &str, kinds: &BTreeMap<String, String>) -> Result<Self, NoType> {
+    pub fn of_values(
+        text: &str,
+        kinds: &BTreeMap<String, String>,
+    ) -> Result<Self, InvalidIndexType> {
         Self::new(text, kinds, &[])
     }
 
@@ -83,14 +86,18 @@ impl RustType {
     ///
     /// # Errors
     /// If it cannot be kept, or cannot be a key.
-    pub fn of_keys(text: &str, kinds: &BTreeMap<String, String>) -> Result<Self, NoType> {
+    pub fn of_keys(text: &str, kinds: &BTreeMap<String, String>) -> Result<Self, InvalidIndexType> {
         Self::new(text, kinds, UNFIT_FOR_KEYS)
     }
 
-    fn new(text: &str, kinds: &BTreeMap<String, String>, unfit: &[&str]) -> Result<Self, NoType> {
+    fn new(
+        text: &str,
+        kinds: &BTreeMap<String, String>,
+        unfit: &[&str],
+    ) -> Result<Self, InvalidIndexType> {
         let parsed: syn::Type =
-            syn::parse_str(text).map_err(|_| NoType::Syntax(text.to_owned()))?;
-        let mut names = Names {
+            syn::parse_str(text).map_err(|_| InvalidIndexType::Syntax(text.to_owned()))?;
+        let mut names = NameResolver {
             text,
             kinds,
             unfit,
@@ -112,34 +119,34 @@ impl RustType {
     }
 }
 
-/// Looks at all names in a type, from left to right.
-struct Names<'a> {
+/// Visits all names in a type from left to right, and finds their paths.
+struct NameResolver<'a> {
     text: &'a str,
     kinds: &'a BTreeMap<String, String>,
     unfit: &'a [&'a str],
     replacements: Vec<(std::ops::Range<usize>, String)>,
-    problem: Option<NoType>,
+    problem: Option<InvalidIndexType>,
 }
 
-impl Names<'_> {
-    fn refuse(&mut self, problem: NoType) {
+impl NameResolver<'_> {
+    fn refuse(&mut self, problem: InvalidIndexType) {
         self.problem.get_or_insert(problem);
     }
 }
 
-impl<'ast> Visit<'ast> for Names<'_> {
+impl<'ast> Visit<'ast> for NameResolver<'_> {
     fn visit_type(&mut self, node: &'ast syn::Type) {
         match node {
             syn::Type::Path(path) if path.qself.is_none() => visit::visit_type(self, node),
             syn::Type::Tuple(_) | syn::Type::Array(_) | syn::Type::Paren(_) => {
                 visit::visit_type(self, node);
             }
-            _ => self.refuse(NoType::NotOwned(self.text.to_owned())),
+            _ => self.refuse(InvalidIndexType::NotOwned(self.text.to_owned())),
         }
     }
 
     fn visit_lifetime(&mut self, _: &'ast syn::Lifetime) {
-        self.refuse(NoType::NotOwned(self.text.to_owned()));
+        self.refuse(InvalidIndexType::NotOwned(self.text.to_owned()));
     }
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
@@ -148,9 +155,9 @@ impl<'ast> Visit<'ast> for Names<'_> {
             .last()
             .map(|segment| segment.ident.to_string());
         if let Some(last) = last.filter(|last| self.unfit.contains(&last.as_str())) {
-            self.refuse(NoType::NotAKey(last));
+            self.refuse(InvalidIndexType::NotAKey(last));
         }
-        // A path of several parts says where it is from.
+        // A path of several segments is complete.
         if let (1, Some(segment)) = (path.segments.len(), path.segments.first()) {
             let name = segment.ident.to_string();
             let known = KNOWN.iter().find(|(known, _)| *known == name);
@@ -161,14 +168,14 @@ impl<'ast> Visit<'ast> for Names<'_> {
                     self.replacements.push((range, path));
                 }
                 None if PLAIN.contains(&name.as_str()) => {}
-                None => self.refuse(NoType::Unknown(name)),
+                None => self.refuse(InvalidIndexType::Unknown(name)),
             }
         }
         visit::visit_path(self, path);
     }
 
     fn visit_expr(&mut self, _: &'ast syn::Expr) {
-        // The length of an array is no type.
+        // The length of an array contains no type names.
     }
 }
 
@@ -200,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_kept_is_refused() {
+    fn types_that_an_index_cannot_hold_are_refused() {
         let problem = |text| RustType::of_values(text, &kinds()).unwrap_err().to_string();
         assert_eq!(problem("Vec<"), "`Vec<` is not a Rust type");
         assert_eq!(
@@ -215,9 +222,12 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_compared_is_no_key() {
+    fn keys_need_equality_and_a_hash() {
         let problem = |text| RustType::of_keys(text, &kinds()).unwrap_err();
-        assert_eq!(problem("(u8, f64)"), NoType::NotAKey("f64".to_owned()));
+        assert_eq!(
+            problem("(u8, f64)"),
+            InvalidIndexType::NotAKey("f64".to_owned())
+        );
         assert!(RustType::of_values("f64", &kinds()).is_ok());
     }
 }

@@ -1,17 +1,17 @@
-//! The operator with everything decided: what the views print.
+//! The complete model of an operator, from which the views are made.
 
 use std::collections::BTreeSet;
 
 use kopf_core::scope::NamespacePattern;
 use kopf_core::selection::Selector;
 
+use super::builtin_kinds::BuiltinKind;
+use super::coordination::{LeaderElection, Peering};
 use super::handler::Handler;
 use super::hook::Hook;
 use super::index::Index;
-use super::kind::Status;
-use super::peers::{LeaderElection, Peering};
-use super::resource::Resource;
-use super::standard::StandardKind;
+use super::resource::CustomResource;
+use super::status_subresource::StatusSubresource;
 use super::webhook::Webhook;
 use crate::load::crd::Scope;
 use crate::load::manifest::{ConfigurationOwner, SettingValue, Tracking, TunedSection};
@@ -21,41 +21,41 @@ use crate::load::manifest::{ConfigurationOwner, SettingValue, Tracking, TunedSec
 pub struct Operator {
     /// The name of the crate and of everything that is deployed.
     pub name: String,
-    /// How it gets along with others.
+    /// Its peering with other operators.
     pub peering: Peering,
-    /// How one of its replicas becomes the leader, if there are several.
+    /// The leader election among its replicas.
     pub leader_election: Option<LeaderElection>,
-    /// The namespaces that are served unless the command line says otherwise; all if empty.
+    /// The namespaces to watch unless the command line names others; all if empty.
     pub namespaces: Vec<String>,
-    /// What is tuned.
+    /// The settings that the manifest changes.
     pub settings: Vec<TunedSection>,
-    /// The handlers of the operator as a whole, in the order of the manifest.
+    /// The hooks, in the order of the manifest.
     pub hooks: Vec<Hook>,
     /// The kinds, in the order of the manifest.
     pub kinds: Vec<HandledKind>,
     /// The files with CustomResourceDefinitions.
     pub crd_files: Vec<CrdFile>,
-    /// How webhooks are made known.
-    pub admission: Admission,
+    /// The configuration of webhooks.
+    pub admission: AdmissionOptions,
 }
 
-/// How webhooks are made known to the API server.
+/// The webhook configurations of an operator.
 #[derive(Clone, Debug)]
-pub struct Admission {
+pub struct AdmissionOptions {
     /// The name of the webhook configurations.
     pub name: String,
-    /// Whether the manifest says so.
+    /// Whether the manifest gives the name.
     pub is_named: bool,
-    /// Who writes them.
-    pub configuration: ConfigurationOwner,
+    /// Whether the operator or cert-manager maintains them.
+    pub configuration: Configuration,
 }
 
 /// A file with CustomResourceDefinitions.
 #[derive(Clone, Debug)]
 pub struct CrdFile {
-    /// Where it is, relative to the crate.
+    /// The path relative to the crate.
     pub path: String,
-    /// What it says.
+    /// The content.
     pub text: String,
 }
 
@@ -73,48 +73,48 @@ pub struct HandledKind {
     /// Whether its objects live in namespaces.
     pub scope: Scope,
     /// Whether it has a status subresource.
-    pub status: Status,
+    pub status: StatusSubresource,
     /// The module of the generated and the user's code.
     pub module: String,
     /// The Rust type.
     pub type_name: String,
-    /// What the name of its trait begins with: the type, or more where kinds share their names.
+    /// The prefix of its trait: the type, with version and group if several kinds share the name.
     pub trait_prefix: String,
-    /// Where the Rust type comes from.
-    pub origin: Origin,
-    /// The body of an object that the server accepts, as far as that can be guessed.
+    /// The origin of the Rust type.
+    pub origin: KindOrigin,
+    /// An object that the API server probably accepts.
     pub sample: Option<serde_json::Value>,
     /// The handlers, in the order of the manifest.
     pub handlers: Vec<Handler>,
     /// The webhooks, in the order of the manifest.
     pub webhooks: Vec<Webhook>,
-    /// The user's type of which one is kept for each object.
+    /// The user's type for the memo of each object.
     pub memo: Option<String>,
-    /// Of which objects the last handled state is kept.
+    /// The objects whose last handled state is kept.
     pub tracking: Tracking,
 }
 
-/// Where the Rust type of a kind comes from.
+/// The origin of the Rust type of a kind.
 #[derive(Clone, Debug)]
-pub enum Origin {
-    /// From k8s-openapi.
-    Standard(&'static StandardKind),
-    /// Made from a CustomResourceDefinition.
-    Custom(Box<Resource>),
-    /// Whatever the cluster has, of any shape.
+pub enum KindOrigin {
+    /// A type of k8s-openapi.
+    Builtin(&'static BuiltinKind),
+    /// A type generated from a CustomResourceDefinition.
+    Custom(Box<CustomResource>),
+    /// Untyped objects of all kinds that a selector matches.
     Selected(Selector),
 }
 
 // === impl Operator ===
 
 impl Operator {
-    /// Whether the API server asks it about anything.
+    /// Whether it has any webhook.
     #[must_use]
     pub fn has_webhooks(&self) -> bool {
         self.kinds.iter().any(|kind| !kind.webhooks.is_empty())
     }
 
-    /// The only namespaces that are served, if they are known by name.
+    /// The watched namespaces, if the manifest lists them by name and without patterns.
     #[must_use]
     pub fn fixed_namespaces(&self) -> Option<BTreeSet<&str>> {
         let names = self.namespaces.iter().map(|pattern| {
@@ -125,7 +125,7 @@ impl Operator {
         (!names.is_empty()).then_some(names)
     }
 
-    /// Whether namespaces are looked for.
+    /// Whether the operator watches namespaces.
     #[must_use]
     pub fn scans_namespaces(&self) -> bool {
         let disabled = ("disabled", SettingValue::Flag(true));
@@ -145,7 +145,7 @@ impl Operator {
         indices
     }
 
-    /// The name of the Service that leads to its webhooks, and of the Secret with their certificates.
+    /// The name of the Service of its webhooks, and of the Secret with their certificates.
     #[must_use]
     pub fn webhook_service(&self) -> String {
         format!("{}-webhook", self.name)
@@ -161,21 +161,21 @@ impl HandledKind {
         format!("{}Handlers", self.trait_prefix)
     }
 
-    /// The indices in which its objects are found.
+    /// The indices that contain its objects.
     pub fn indices(&self) -> impl Iterator<Item = &Index> {
         self.handlers.iter().filter_map(Handler::index)
     }
 
-    /// What is selected, if it is not one kind.
+    /// The selector, unless it is a single kind.
     #[must_use]
     pub fn selector(&self) -> Option<&Selector> {
         match &self.origin {
-            Origin::Selected(selector) => Some(selector),
-            Origin::Standard(_) | Origin::Custom(_) => None,
+            KindOrigin::Selected(selector) => Some(selector),
+            KindOrigin::Builtin(_) | KindOrigin::Custom(_) => None,
         }
     }
 
-    /// Whether some objects could be of both.
+    /// Whether an object can belong to both.
     #[must_use]
     pub fn may_overlap(&self, other: &Self) -> bool {
         match (self.selector(), other.selector()) {

@@ -1,36 +1,36 @@
-//! What the user wants changed about the types, mostly path by path.
+//! Options for generated types, most of them per path.
 
 use std::collections::BTreeMap;
 
-use super::name::TypeName;
-use super::types::Known;
+use super::generated_types::ExistingType;
+use super::identifier::TypeName;
 
-/// What the user wants changed about the types; paths look like `spec.containers[].name`.
+/// Options for generated types; paths look like `spec.containers[].name`.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Names of types, by path.
     pub names: BTreeMap<String, TypeName>,
     /// Types to use instead of the generated ones, by path.
-    pub replacements: BTreeMap<String, Known>,
+    pub replacements: BTreeMap<String, ExistingType>,
     /// Further derives, by path.
     pub derives: BTreeMap<String, Vec<String>>,
     /// Further derives for all types.
     pub derives_everywhere: Vec<String>,
-    /// When to use the types of `k8s-openapi`.
+    /// The use of types from `k8s-openapi`.
     pub builtins: Builtins,
-    /// Whether enums have a variant that keeps values unknown to the schema.
+    /// Whether enums have a variant for values that the schema does not list.
     pub open_enums: bool,
     /// Whether structs have a `with_…` method per field.
     pub builders: bool,
 }
 
-/// When to use the types of `k8s-openapi` for objects that look like them.
+/// The condition for using a type of `k8s-openapi` for an object of the same form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Builtins {
-    /// When every value that the schema allows comes out as it went in.
+    /// If every value that the schema allows is unchanged by a round trip.
     #[default]
     Exact,
-    /// Also when values are only normalised: `1` to `"1"` in quantities, times to whole seconds.
+    /// Also if a round trip normalises values: `1` to `"1"` in quantities, times to whole seconds.
     Compatible,
     /// Never.
     None,
@@ -45,7 +45,7 @@ impl Options {
 
     /// The type to use instead at a path.
     #[must_use]
-    pub fn replacement(&self, path: &str) -> Option<&Known> {
+    pub fn replacement(&self, path: &str) -> Option<&ExistingType> {
         self.replacements.get(path)
     }
 
@@ -55,13 +55,13 @@ impl Options {
         self.derives.get(path).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether no option speaks of a path.
+    /// Whether no option has a path.
     #[must_use]
     pub fn has_no_paths(&self) -> bool {
         self.names.is_empty() && self.replacements.is_empty() && self.derives.is_empty()
     }
 
-    /// All paths that options speak of.
+    /// The paths of all options.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         let names = self.names.keys();
         let others = self.replacements.keys().chain(self.derives.keys());

@@ -1,57 +1,58 @@
-//! The permissions that an operator needs, each with the reason for it.
+//! The RBAC rules that an operator needs, each verb with its reason.
 
 use kopf_core::selection::{ResourceName, Selector};
 
+use super::coordination::{LeaderElection, Membership};
 use super::handler::Handler;
-use super::kind::Status;
-use super::operator::{HandledKind, Operator, Origin};
-use super::peers::{LeaderElection, Membership};
+use super::operator::{HandledKind, KindOrigin, Operator};
+use super::status_subresource::StatusSubresource;
 use crate::load::crd::Scope;
 use crate::load::manifest::ConfigurationOwner;
 
-/// All groups, or all resources with all their subresources.
+/// All groups, or all resources with their subresources.
 const ALL: &str = "*";
 
-/// Where a permission is needed.
+/// The scope in which a rule is granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// For objects that belong to the cluster, or to find namespaces.
+pub enum RuleScope {
+    /// The whole cluster.
     Cluster,
-    /// In each served namespace.
-    Served,
-    /// In the namespace of the operator.
-    Own,
+    /// Each namespace that the operator watches.
+    ServedNamespaces,
+    /// The namespace of the operator.
+    OwnNamespace,
 }
 
 /// One rule of a role.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rule {
-    /// Where it is needed.
-    pub place: Place,
+pub struct RbacRule {
+    /// The scope in which it is granted.
+    pub scope: RuleScope,
     /// The API groups, empty for the core group.
     pub groups: Vec<String>,
     /// The resources or subresources, in plural.
     pub resources: Vec<String>,
-    /// The names of the only objects that it is about; all if empty.
+    /// The names of the objects; all if empty.
     pub names: Vec<String>,
     /// The verbs, each with the reason for it.
     pub verbs: Vec<Grant>,
 }
 
-/// A verb and why it is needed.
+/// A verb and the reason for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
     /// The verb.
     pub verb: &'static str,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// The least that the handlers of `operator` need; what their functions do beyond that is not known here.
+/// The rules that the runtime needs for the handlers of `operator`. Requests that the handler
+/// functions send themselves are not covered.
 #[must_use]
-pub fn rules(operator: &Operator) -> Vec<Rule> {
+pub fn rules(operator: &Operator) -> Vec<RbacRule> {
     let watched = operator.kinds.iter().filter(|kind| kind.is_watched());
-    let mut rules: Vec<Rule> = watched
+    let mut rules: Vec<RbacRule> = watched
         .flat_map(|kind| kind_rules(operator, kind))
         .collect();
     rules.extend(event_rules(operator));
@@ -66,8 +67,8 @@ pub fn rules(operator: &Operator) -> Vec<Rule> {
     rules
 }
 
-/// What is needed in the namespace of the operator only: its lease, and its certificates.
-fn own_rules(operator: &Operator) -> Vec<Rule> {
+/// The rules for the namespace of the operator: its lease and its certificates.
+fn own_rules(operator: &Operator) -> Vec<RbacRule> {
     let election = operator.leader_election.as_ref();
     let mut rules = election.map(lease_rules).unwrap_or_default();
     if operator.has_webhooks() {
@@ -76,95 +77,95 @@ fn own_rules(operator: &Operator) -> Vec<Rule> {
     rules
 }
 
-/// Events about an object are in its namespace, those about objects of the cluster in the
-/// operator's own.
-fn event_rules(operator: &Operator) -> Vec<Rule> {
-    let writes = |scope: Scope| {
-        let is_of = |kind: &&HandledKind| kind.scope == scope || kind.selector().is_some();
+/// Kubernetes events about an object are in its namespace, those about cluster-scoped objects in
+/// the namespace of the operator.
+fn event_rules(operator: &Operator) -> Vec<RbacRule> {
+    let writes = |object_scope: Scope| {
+        let is_of = |kind: &&HandledKind| kind.scope == object_scope || kind.selector().is_some();
         let kinds = operator.kinds.iter().filter(is_of);
         let mut handlers = kinds.flat_map(|kind| &kind.handlers);
         handlers.any(Handler::writes)
     };
-    let rule = |place| Rule {
-        place,
+    let rule = |scope| RbacRule {
+        scope,
         groups: vec![String::new()],
         resources: vec!["events".to_owned()],
         names: Vec::new(),
         verbs: vec![
             Grant {
                 verb: "create",
-                reason: "what happens to an object is reported on it".to_owned(),
+                reason: "posts Kubernetes events about objects".to_owned(),
             },
             Grant {
                 verb: "patch",
-                reason: "repeats are counted".to_owned(),
+                reason: "counts repeated events".to_owned(),
             },
         ],
     };
-    let places = match operator.fixed_namespaces() {
+    let scopes = match operator.fixed_namespaces() {
         Some(_) => [
-            writes(Scope::Namespaced).then_some(Place::Served),
-            writes(Scope::Cluster).then_some(Place::Own),
+            writes(Scope::Namespaced).then_some(RuleScope::ServedNamespaces),
+            writes(Scope::Cluster).then_some(RuleScope::OwnNamespace),
         ],
         None => {
             let any = writes(Scope::Namespaced) || writes(Scope::Cluster);
-            [any.then_some(Place::Cluster), None]
+            [any.then_some(RuleScope::Cluster), None]
         }
     };
-    places.into_iter().flatten().map(rule).collect()
+    scopes.into_iter().flatten().map(rule).collect()
 }
 
-/// What lets a custom kind that is not there yet be noticed as soon as it comes.
-fn definition_rule(operator: &Operator) -> Option<Rule> {
+/// Lets the operator notice a CRD that is installed later.
+fn definition_rule(operator: &Operator) -> Option<RbacRule> {
     let watched = operator.kinds.iter().filter(|kind| kind.is_watched());
     if watched.clone().any(|kind| kind.selector().is_some()) {
-        return Some(Rule {
-            place: Place::Cluster,
+        return Some(RbacRule {
+            scope: RuleScope::Cluster,
             groups: vec!["apiextensions.k8s.io".to_owned()],
             resources: vec!["customresourcedefinitions".to_owned()],
             names: Vec::new(),
             verbs: grants(
                 &["list", "watch"],
-                "kinds that are selected are noticed as they come and go",
+                "notices when kinds that match a selection are installed or removed",
             ),
         });
     }
-    let custom = watched.filter(|kind| matches!(kind.origin, Origin::Custom(_)));
+    let custom = watched.filter(|kind| matches!(kind.origin, KindOrigin::Custom(_)));
     let names: Vec<String> = custom
         .map(|kind| format!("{}.{}", kind.plural, kind.group))
         .collect();
-    (!names.is_empty()).then(|| Rule {
-        place: Place::Cluster,
+    (!names.is_empty()).then(|| RbacRule {
+        scope: RuleScope::Cluster,
         groups: vec!["apiextensions.k8s.io".to_owned()],
         resources: vec!["customresourcedefinitions".to_owned()],
         names,
         verbs: grants(
             &["list", "watch"],
-            "a kind that comes after the operator is noticed at once",
+            "notices when a CRD is installed after the operator has started",
         ),
     })
 }
 
-/// Patterns match namespaces as they come and go.
-fn namespaces_rule(operator: &Operator) -> Option<Rule> {
+/// Namespace patterns need a watch on namespaces.
+fn namespaces_rule(operator: &Operator) -> Option<RbacRule> {
     let follows = !operator.namespaces.is_empty()
         && operator.fixed_namespaces().is_none()
         && operator.scans_namespaces();
-    follows.then(|| Rule {
-        place: Place::Cluster,
+    follows.then(|| RbacRule {
+        scope: RuleScope::Cluster,
         groups: vec![String::new()],
         resources: vec!["namespaces".to_owned()],
         names: Vec::new(),
         verbs: grants(
             &["list", "watch"],
-            "those that match are served as they come and go",
+            "finds the namespaces that match the patterns",
         ),
     })
 }
 
-fn configuration_rule(operator: &Operator) -> Rule {
-    Rule {
-        place: Place::Cluster,
+fn configuration_rule(operator: &Operator) -> RbacRule {
+    RbacRule {
+        scope: RuleScope::Cluster,
         groups: vec!["admissionregistration.k8s.io".to_owned()],
         resources: [
             "mutatingwebhookconfigurations",
@@ -175,12 +176,12 @@ fn configuration_rule(operator: &Operator) -> Rule {
         names: vec![operator.admission.name.clone()],
         verbs: grants(
             &["get", "update"],
-            "webhooks are configured while they are served",
+            "configures the webhooks while the operator runs",
         ),
     }
 }
 
-fn certificate_rule(operator: &Operator) -> Rule {
+fn certificate_rule(operator: &Operator) -> RbacRule {
     let verbs = match operator.admission.configuration {
         ConfigurationOwner::Managed => grants(
             &["get", "update"],
@@ -188,8 +189,8 @@ fn certificate_rule(operator: &Operator) -> Rule {
         ),
         ConfigurationOwner::CertManager => grants(&["get"], "certificates of the webhooks"),
     };
-    Rule {
-        place: Place::Own,
+    RbacRule {
+        scope: RuleScope::OwnNamespace,
         groups: vec![String::new()],
         resources: vec!["secrets".to_owned()],
         names: vec![operator.webhook_service()],
@@ -197,21 +198,24 @@ fn certificate_rule(operator: &Operator) -> Rule {
     }
 }
 
-fn peering_rule(operator: &Operator, membership: &Membership) -> Rule {
+fn peering_rule(operator: &Operator, membership: &Membership) -> RbacRule {
     let is_fixed = operator.fixed_namespaces().is_some();
     let reason = match (&membership.name, is_fixed) {
-        (Some(_), true) => "other operators are met here",
-        (None, true) => "other operators are met here, if it exists",
-        (Some(_), false) => "other operators are met here, with -A or -n",
-        (None, false) => "other operators are met here, if it exists, with -A or -n",
+        (Some(_), true) => "peering with other operators",
+        (None, true) => "peering with other operators, if it exists",
+        (Some(_), false) => "peering with other operators, with -A or -n",
+        (None, false) => "peering with other operators, if it exists, with -A or -n",
     };
-    let (place, resources) = if is_fixed {
-        (Place::Served, vec!["kopfpeerings"])
+    let (scope, resources) = if is_fixed {
+        (RuleScope::ServedNamespaces, vec!["kopfpeerings"])
     } else {
-        (Place::Cluster, vec!["clusterkopfpeerings", "kopfpeerings"])
+        (
+            RuleScope::Cluster,
+            vec!["clusterkopfpeerings", "kopfpeerings"],
+        )
     };
-    Rule {
-        place,
+    RbacRule {
+        scope,
         groups: ["kopf.dev", "zalando.org"].map(str::to_owned).to_vec(),
         resources: resources.into_iter().map(str::to_owned).collect(),
         names: vec![membership.peering().to_owned()],
@@ -219,17 +223,21 @@ fn peering_rule(operator: &Operator, membership: &Membership) -> Rule {
     }
 }
 
-fn lease_rules(election: &LeaderElection) -> Vec<Rule> {
-    let rule = |names: Vec<String>, verbs: &[&'static str], reason: &str| Rule {
-        place: Place::Own,
+fn lease_rules(election: &LeaderElection) -> Vec<RbacRule> {
+    let rule = |names: Vec<String>, verbs: &[&'static str], reason: &str| RbacRule {
+        scope: RuleScope::OwnNamespace,
         groups: vec!["coordination.k8s.io".to_owned()],
         resources: vec!["leases".to_owned()],
         names,
         verbs: grants(verbs, reason),
     };
     vec![
-        // What does not exist yet has no name that a rule could be about.
-        rule(Vec::new(), &["create"], "the first leader makes the lease"),
+        // RBAC cannot restrict `create` to a name.
+        rule(
+            Vec::new(),
+            &["create"],
+            "the first leader creates the lease",
+        ),
         rule(
             vec![election.lease.clone()],
             &["get", "list", "watch", "patch"],
@@ -246,12 +254,12 @@ fn grants(verbs: &[&'static str], reason: &str) -> Vec<Grant> {
     verbs.iter().map(grant).collect()
 }
 
-fn kind_rules(operator: &Operator, kind: &HandledKind) -> Vec<Rule> {
+fn kind_rules(operator: &Operator, kind: &HandledKind) -> Vec<RbacRule> {
     let is_fixed = operator.fixed_namespaces().is_some();
-    let place = match kind.scope {
-        // Some of what is selected may not live in namespaces.
-        Scope::Namespaced if is_fixed && kind.selector().is_none() => Place::Served,
-        Scope::Namespaced | Scope::Cluster => Place::Cluster,
+    let scope = match kind.scope {
+        // A selection may match cluster-scoped kinds.
+        Scope::Namespaced if is_fixed && kind.selector().is_none() => RuleScope::ServedNamespaces,
+        Scope::Namespaced | Scope::Cluster => RuleScope::Cluster,
     };
     let (group, plural) = match kind.selector() {
         Some(selector) => granted(selector),
@@ -266,24 +274,7 @@ fn kind_rules(operator: &Operator, kind: &HandledKind) -> Vec<Rule> {
             .collect();
         names.join(", ")
     };
-    let all = names(&|_| true);
-    let seen_by = if all.is_empty() {
-        "it is in kopf.yaml".to_owned()
-    } else {
-        format!("seen by {all}")
-    };
-    let only_indexed = !kind.handlers.is_empty() && kind.indices().count() == kind.handlers.len();
-    let reading: &[&'static str] = if only_indexed {
-        &["list", "watch"]
-    } else {
-        &["get", "list", "watch"]
-    };
-    let seen_by = if only_indexed {
-        format!("found in {all}")
-    } else {
-        seen_by
-    };
-    let mut verbs = grants(reading, &seen_by);
+    let mut verbs = read_grants(kind, &names(&|_| true));
     let writing = names(&Handler::writes);
     let mut rules = Vec::new();
     if !writing.is_empty() {
@@ -299,10 +290,10 @@ fn kind_rules(operator: &Operator, kind: &HandledKind) -> Vec<Rule> {
             verb: "patch",
             reason: reasons.join("; "),
         });
-        // All resources are all subresources as well.
-        if kind.status == Status::Present && plural != ALL {
-            rules.push(Rule {
-                place,
+        // `*` includes all subresources.
+        if kind.status == StatusSubresource::Present && plural != ALL {
+            rules.push(RbacRule {
+                scope,
                 groups: vec![group.clone()],
                 resources: vec![format!("{plural}/status")],
                 names: Vec::new(),
@@ -315,8 +306,8 @@ fn kind_rules(operator: &Operator, kind: &HandledKind) -> Vec<Rule> {
     }
     rules.insert(
         0,
-        Rule {
-            place,
+        RbacRule {
+            scope,
             groups: vec![group],
             resources: vec![plural],
             names: Vec::new(),
@@ -326,7 +317,19 @@ fn kind_rules(operator: &Operator, kind: &HandledKind) -> Vec<Rule> {
     rules
 }
 
-/// The group and the plural of what a selection means, as far as that is known here.
+/// The verbs to list and watch a kind, for the handlers of these names.
+fn read_grants(kind: &HandledKind, handlers: &str) -> Vec<Grant> {
+    let only_indexed = !kind.handlers.is_empty() && kind.indices().count() == kind.handlers.len();
+    if only_indexed {
+        grants(&["list", "watch"], &format!("fills {handlers}"))
+    } else if handlers.is_empty() {
+        grants(&["get", "list", "watch"], "named in kopf.yaml")
+    } else {
+        grants(&["get", "list", "watch"], &format!("needed by {handlers}"))
+    }
+}
+
+/// The group and the plural of a selection, or `*` if only the cluster knows them.
 fn granted(selector: &Selector) -> (String, String) {
     let plural = match selector.name() {
         ResourceName::Plural(plural) => plural,

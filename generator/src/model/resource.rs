@@ -1,19 +1,19 @@
-//! A resource: its names, its versions, and the types of each version.
+//! A custom resource: its names, its versions, and the types of each version.
 
 use std::collections::BTreeSet;
 
-use super::map::{Mapper, Root};
-use super::name::{RustIdent, TypeName};
-use super::naming::{self, Names};
+use super::generated_types::Shapes;
+use super::identifier::{RustIdent, TypeName};
 use super::options::Options;
-use super::types::Shapes;
+use super::schema_to_type::{RootObject, SchemaMapper};
+use super::type_names::{self, TypeNames};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId};
 use crate::load::crd::{Crd, CrdVersion, PrinterColumn, ResourceNames, ScaleSubresource, Scope};
 
 /// A resource, as one CustomResourceDefinition describes it.
 #[derive(Clone, Debug)]
-pub struct Resource {
-    /// The text that it came from.
+pub struct CustomResource {
+    /// The file that defines it.
     pub source: SourceId,
     /// The name of the definition.
     pub crd_name: String,
@@ -28,7 +28,7 @@ pub struct Resource {
     /// The name of the module.
     pub module: RustIdent,
     /// The versions for which there are types; the storage version is first if it is among them.
-    pub versions: Vec<Version>,
+    pub versions: Vec<TypedVersion>,
     /// The types of all versions.
     pub shapes: Shapes,
     /// The definition as compact JSON.
@@ -37,14 +37,14 @@ pub struct Resource {
 
 /// A version of a resource.
 #[derive(Clone, Debug)]
-pub struct Version {
+pub struct TypedVersion {
     /// The name, such as `v1beta1`.
     pub name: String,
     /// The name of the module.
     pub module: RustIdent,
     /// Whether objects are stored in this version.
     pub storage: bool,
-    /// Whether the version is deprecated, and what is said about that.
+    /// The deprecation warning, if the version is deprecated.
     pub deprecated: Option<String>,
     /// Whether there is a status subresource.
     pub status: bool,
@@ -55,38 +55,38 @@ pub struct Version {
     /// The paths that field selectors may use.
     pub selectable_fields: Vec<String>,
     /// The object itself.
-    pub root: Root,
+    pub root: RootObject,
     /// The names of its types.
-    pub type_names: Names,
+    pub type_names: TypeNames,
 }
 
-/// Which versions to make types for.
+/// The versions for which types are generated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Versions {
+pub enum VersionChoice {
     /// All that are served.
     #[default]
     Served,
     /// The one in which objects are stored.
     Storage,
-    /// Those with these names, served or not.
+    /// The versions with these names, served or not.
     Named(BTreeSet<String>),
 }
 
-impl Resource {
+impl CustomResource {
     /// Maps the schemas of a definition; `used` collects the paths of options that were found.
     pub fn new(
         crd: Crd,
-        versions: &Versions,
+        versions: &VersionChoice,
         options: &Options,
         used: &mut BTreeSet<String>,
         diagnostics: &mut Diagnostics,
     ) -> Option<Self> {
-        let type_name = naming::root(&crd.names.kind);
+        let type_name = type_names::root(&crd.names.kind);
         let chosen = choose(&crd, versions, diagnostics)?;
         let mut shapes = Shapes::default();
         let mut mapped = Vec::new();
         for (rank, version) in chosen.into_iter().enumerate() {
-            let mut mapper = Mapper {
+            let mut mapper = SchemaMapper {
                 shapes: &mut shapes,
                 options,
                 used,
@@ -98,19 +98,19 @@ impl Resource {
             let root = mapper.root(&version.schema);
             mapped.push((version, root));
         }
-        let mut named: Vec<Names> = Vec::new();
+        let mut named: Vec<TypeNames> = Vec::new();
         for (_, root) in &mapped {
-            let names = naming::allocate(&type_name, root.body.types(), &shapes, &named);
+            let names = type_names::allocate(&type_name, root.body.types(), &shapes, &named);
             for name in &names.clashes {
                 let message = format!("an option names a type `{name}`, but that name is taken");
                 diagnostics.push(Diagnostic::error(Code::InvalidOption, message));
             }
             named.push(names);
         }
-        let versions: Vec<Version> = mapped
+        let versions: Vec<TypedVersion> = mapped
             .into_iter()
             .zip(named)
-            .map(|((version, root), type_names)| Version::new(version, root, type_names))
+            .map(|((version, root), type_names)| TypedVersion::new(version, root, type_names))
             .collect();
         Some(Self {
             source: crd.source,
@@ -128,21 +128,21 @@ impl Resource {
 
     /// The version in which objects are stored, or else the first one.
     #[must_use]
-    pub fn main_version(&self) -> &Version {
+    pub fn main_version(&self) -> &TypedVersion {
         &self.versions[0]
     }
 
     /// The version of this name.
     #[must_use]
-    pub fn version(&self, name: &str) -> Option<&Version> {
+    pub fn version(&self, name: &str) -> Option<&TypedVersion> {
         self.versions.iter().find(|version| version.name == name)
     }
 }
 
 // === impl Version ===
 
-impl Version {
-    fn new(version: &CrdVersion, root: Root, type_names: Names) -> Self {
+impl TypedVersion {
+    fn new(version: &CrdVersion, root: RootObject, type_names: TypeNames) -> Self {
         Self {
             name: version.name.clone(),
             module: RustIdent::of_module(&version.name),
@@ -158,8 +158,8 @@ impl Version {
     }
 }
 
-/// The module of a kind, which is not named like one of those inside it.
-fn module(kind: &str, versions: &[Version]) -> RustIdent {
+/// The module of a kind, which must not have the name of a version module inside it.
+fn module(kind: &str, versions: &[TypedVersion]) -> RustIdent {
     let name = RustIdent::of_module(kind);
     if versions.iter().any(|version| version.module == name) {
         RustIdent::new(&format!("{kind}_kind"))
@@ -168,10 +168,10 @@ fn module(kind: &str, versions: &[Version]) -> RustIdent {
     }
 }
 
-/// The versions to map, the storage version first, the others in the order of the text.
+/// The versions to map: the storage version first, the others in the order of the CRD.
 fn choose<'c>(
     crd: &'c Crd,
-    versions: &Versions,
+    versions: &VersionChoice,
     diagnostics: &mut Diagnostics,
 ) -> Option<Vec<&'c CrdVersion>> {
     let pick = |wanted: &dyn Fn(&CrdVersion) -> bool| -> Vec<&'c CrdVersion> {
@@ -184,12 +184,12 @@ fn choose<'c>(
         picked
     };
     let (chosen, fallback) = match versions {
-        Versions::Served => (
+        VersionChoice::Served => (
             pick(&|version| version.served),
             pick(&|version| version.storage),
         ),
-        Versions::Storage => (pick(&|version| version.storage), Vec::new()),
-        Versions::Named(names) => (pick(&|version| names.contains(&version.name)), Vec::new()),
+        VersionChoice::Storage => (pick(&|version| version.storage), Vec::new()),
+        VersionChoice::Named(names) => (pick(&|version| names.contains(&version.name)), Vec::new()),
     };
     if !chosen.is_empty() {
         return Some(chosen);
@@ -200,7 +200,7 @@ fn choose<'c>(
         .map_or(crd.span, |version| version.span);
     if let Some(version) = fallback.first() {
         let message = format!(
-            "`{}` serves no version; types are made for `{}`",
+            "`{}` serves no version; types are generated for `{}`",
             crd.name, version.name
         );
         diagnostics.push(Diagnostic::warning(Code::NoVersion, message).at(crd.source, place, ""));
@@ -214,7 +214,7 @@ fn choose<'c>(
     diagnostics.push(
         Diagnostic::error(
             Code::NoVersion,
-            format!("`{}` has no version to make types for", crd.name),
+            format!("`{}` has no version to generate types for", crd.name),
         )
         .at(crd.source, place, "")
         .help(format!("it defines {}", known.join(", "))),

@@ -1,51 +1,51 @@
-//! Webhooks as the generated code needs them: every name decided, every type known.
+//! The admission webhooks of a kind, with all names chosen and all types resolved.
 
 use std::time::Duration;
 
-use super::handler::{FieldPath, Filter};
+use super::handler::{HandlerFilter, TypedField};
 use crate::load::manifest::Operation;
 
-/// One method of a kind's trait that the API server asks.
+/// One method of a kind's trait that reviews admission requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Webhook {
-    /// The id, without the field that is appended to it.
+    /// The id, without the suffix for the field.
     pub id: String,
     /// The method.
     pub method: String,
-    /// What it may do.
-    pub role: Role,
-    /// What it is asked about; everything if empty.
+    /// Whether it validates or mutates.
+    pub role: WebhookRole,
+    /// The operations that it reviews; all if empty.
     pub operations: Vec<Operation>,
-    /// Which endpoint of the objects it is about.
-    pub endpoint: Endpoint,
-    /// Whether it does more than answering.
+    /// The endpoint whose requests it reviews.
+    pub endpoint: WebhookEndpoint,
+    /// Whether it has side effects.
     pub side_effects: bool,
-    /// Whether requests pass when it fails.
+    /// Whether the API server admits requests if the webhook fails.
     pub ignore_failures: bool,
-    /// Whether it stays when the operator stops.
+    /// Whether it stays configured while the operator does not run.
     pub persistent: bool,
-    /// How long the API server waits.
+    /// The time that the API server waits for an answer.
     pub timeout: Option<Duration>,
-    /// The field that it is about.
-    pub field: Option<FieldPath>,
-    /// Which objects it is about.
-    pub filters: Vec<Filter>,
-    /// What the method is told on every call.
+    /// The field that it reviews.
+    pub field: Option<TypedField>,
+    /// The objects that it reviews.
+    pub filters: Vec<HandlerFilter>,
+    /// The value that every call receives.
     pub param: Option<serde_json::Value>,
 }
 
-/// What a webhook may do.
+/// The type of a webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// Say yes or no.
+pub enum WebhookRole {
+    /// It admits or denies requests.
     Validate,
-    /// Change the object as well.
+    /// It may also change the object.
     Mutate,
 }
 
-/// Which endpoint of an object a webhook is about.
+/// The endpoint whose requests a webhook reviews.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Endpoint {
+pub enum WebhookEndpoint {
     /// The object itself.
     Main,
     /// A subresource.
@@ -69,8 +69,8 @@ impl Webhook {
 
 // === impl Endpoint ===
 
-impl Endpoint {
-    /// Whether what is reviewed is an object of the kind; subresources may be something else.
+impl WebhookEndpoint {
+    /// Whether a review contains an object of the kind; subresources may have other types.
     #[must_use]
     pub fn has_the_object(&self) -> bool {
         match self {

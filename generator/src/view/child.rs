@@ -1,15 +1,15 @@
-//! Handlers that begin with something to do: a child is kept in step with each object.
+//! The handlers of the preset `child`: each object gets a ConfigMap that follows its spec.
 
 use askama::Template;
 
-use super::imports::Imports;
+use super::imports::ImportList;
 use super::layout::call;
 use super::method::methods;
 use super::scaffold::KindHandlersView;
-use super::stub::{INDENT, Names, with_body};
-use crate::model::operator::{HandledKind, Operator, Origin};
+use super::stub::{INDENT, NameStyle, with_body};
+use crate::model::operator::{HandledKind, KindOrigin, Operator};
 
-/// The function that keeps children in step, as `kopf.yaml` names it.
+/// The name of the handler in `kopf.yaml`.
 pub const HANDLER: &str = "sync_child";
 
 /// `deploy/children.yaml`.
@@ -28,7 +28,7 @@ struct ChildView {
     patch: String,
     patch_params: String,
     spec: &'static str,
-    /// Whether the status keeps what the handler reports.
+    /// Whether the schema of the status has a field for the handler's result.
     reports: bool,
 }
 
@@ -51,8 +51,8 @@ impl KindHandlersView {
     /// Prepares the user's file for `kind`, with a ConfigMap for each of its objects.
     #[must_use]
     pub fn with_children(kind: &HandledKind) -> Self {
-        let mut imports = Imports::default();
-        // A kind may be called like what it needs.
+        let mut imports = ImportList::default();
+        // A kind can have the name of an import.
         imports.reserve(&kind.type_name);
         let child = ChildView {
             name: call(
@@ -78,7 +78,7 @@ impl KindHandlersView {
         let body: Vec<String> = body.lines().map(str::to_owned).collect();
         let functions: Vec<String> = methods(kind)
             .iter()
-            .map(|method| with_body(method, Names::Imported, body.clone()))
+            .map(|method| with_body(method, NameStyle::Imported, body.clone()))
             .collect();
         Self::new(kind).with_functions(&functions, &imports)
     }
@@ -87,19 +87,19 @@ impl KindHandlersView {
 /// Whether the Rust type has a `spec`.
 fn has_spec(kind: &HandledKind) -> bool {
     match &kind.origin {
-        Origin::Standard(_) | Origin::Selected(_) => false,
-        Origin::Custom(resource) => {
+        KindOrigin::Builtin(_) | KindOrigin::Selected(_) => false,
+        KindOrigin::Custom(resource) => {
             let fields = &resource.main_version().root.body.fields;
             fields.iter().any(|field| field.json == "spec")
         }
     }
 }
 
-/// Whether what the handler reports has a place in the status.
+/// Whether the schema of the status has a field for the handler's result.
 fn keeps_results(kind: &HandledKind) -> bool {
     match &kind.origin {
-        Origin::Standard(_) | Origin::Selected(_) => false,
-        Origin::Custom(resource) => resource
+        KindOrigin::Builtin(_) | KindOrigin::Selected(_) => false,
+        KindOrigin::Custom(resource) => resource
             .field(resource.main_version(), &["status", HANDLER], "")
             .is_ok_and(|field| field.json),
     }

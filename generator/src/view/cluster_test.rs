@@ -2,14 +2,15 @@
 
 use askama::Template;
 
-use super::layout::{article, call};
+use super::layout::call;
+use super::phrases::article;
 use crate::load::crd::Scope;
 use crate::load::manifest::Trigger;
-use crate::model::handler::{Cause, Handler};
-use crate::model::name::RustIdent;
-use crate::model::operator::{HandledKind, Operator, Origin};
+use crate::model::handler::{Handler, HandlerCause};
+use crate::model::identifier::RustIdent;
+use crate::model::operator::{HandledKind, KindOrigin, Operator};
 
-/// A test that drives one object through its life.
+/// A test that creates an object, waits until it is handled, and deletes it.
 #[derive(Debug, Template)]
 #[template(path = "scaffold/cluster.rs")]
 pub struct ClusterTestView<'a> {
@@ -17,7 +18,7 @@ pub struct ClusterTestView<'a> {
     definitions: Vec<String>,
     object: String,
     function: String,
-    /// How the objects are reached.
+    /// The statement that gets access to the objects.
     objects: Vec<String>,
     what: &'static str,
     condition: &'static str,
@@ -25,15 +26,14 @@ pub struct ClusterTestView<'a> {
 }
 
 impl<'a> ClusterTestView<'a> {
-    /// A test of the first kind of `operator` whose objects live in namespaces, and whose
-    /// definition it brings along; `None` if it has no such kind.
+    /// A test of the first namespaced custom kind of `operator`; `None` if it has no such kind.
     #[must_use]
     pub fn new(operator: &'a Operator) -> Option<Self> {
-        let custom = |kind: &&HandledKind| matches!(kind.origin, Origin::Custom(_));
+        let custom = |kind: &&HandledKind| matches!(kind.origin, KindOrigin::Custom(_));
         let customs = || operator.kinds.iter().filter(custom);
         let definitions = customs().filter_map(|kind| match &kind.origin {
-            Origin::Standard(_) | Origin::Selected(_) => None,
-            Origin::Custom(resource) => {
+            KindOrigin::Builtin(_) | KindOrigin::Selected(_) => None,
+            KindOrigin::Custom(resource) => {
                 let module = &resource.module;
                 Some(format!("src/generated/types/{module}/crd.json"))
             }
@@ -41,7 +41,7 @@ impl<'a> ClusterTestView<'a> {
         let mut namespaced = customs().filter(|kind| kind.scope == Scope::Namespaced);
         let kind = namespaced.find(|kind| kind.is_watched())?;
         let sample = kind.sample.as_ref()?;
-        let (what, condition) = sign(kind);
+        let (what, condition) = handled_condition(kind);
         let name = RustIdent::new(&kind.type_name);
         let place = [&kind.api_version(), &kind.kind, &kind.plural];
         let place = place.map(|part| format!("{part:?}"));
@@ -50,7 +50,7 @@ impl<'a> ClusterTestView<'a> {
             definitions: definitions.collect(),
             object: serde_json::to_string_pretty(sample).unwrap_or_default(),
             function: format!(
-                "{}_{}_lives_and_goes",
+                "{}_{}_is_handled_and_deleted",
                 article(&kind.type_name),
                 name.bare()
             ),
@@ -62,12 +62,12 @@ impl<'a> ClusterTestView<'a> {
     }
 }
 
-/// How it shows that an object was handled.
-fn sign(kind: &HandledKind) -> (&'static str, &'static str) {
+/// The condition that shows that an object was handled, in words and as code.
+fn handled_condition(kind: &HandledKind) -> (&'static str, &'static str) {
     let all = |handler: &&Handler| handler.filters.is_empty() && handler.field().is_none();
     let mut handlers = kind.handlers.iter().filter(all);
     let creates = |handler: &Handler| match &handler.cause {
-        Cause::Change(kinds) => kinds.triggers.contains(&Trigger::Create),
+        HandlerCause::Change(change) => change.triggers.contains(&Trigger::Create),
         _ => false,
     };
     if handlers.clone().any(creates) {
@@ -78,7 +78,7 @@ fn sign(kind: &HandledKind) -> (&'static str, &'static str) {
         return ("it was handled", condition);
     }
     if handlers.any(Handler::holds_deletion) {
-        return ("it is held", "|it| !it.finalizers().is_empty()");
+        return ("it has a finalizer", "|it| !it.finalizers().is_empty()");
     }
-    ("it is there", "|_| true")
+    ("it exists", "|_| true")
 }

@@ -1,19 +1,19 @@
-//! `deploy/` and what is needed to get there: permissions, workload, image, README.
+//! The files for deployment: `deploy/`, `Dockerfile` and `README.md`.
 
 use askama::Template;
 
 use crate::load::manifest::Trigger;
-use crate::model::handler::{Cause, ChangeKinds, Handler};
-use crate::model::hook::{Hook, HookKind};
+use crate::model::handler::{ChangeTriggers, Handler, HandlerCause};
+use crate::model::hook::{Hook, Moment};
 use crate::model::operator::{CrdFile, HandledKind, Operator};
-use crate::model::rbac::{self, Place, Rule};
-use crate::model::webhook::{Role, Webhook};
+use crate::model::rbac::{self, RbacRule, RuleScope};
+use crate::model::webhook::{Webhook, WebhookRole};
 use crate::view::cluster_test::ClusterTestView;
-use crate::view::hook;
+use crate::view::hooks;
 use crate::view::layout::wrap;
 use crate::view::method;
 
-/// The text of a comment in a list of rules.
+/// The width of a comment in a list of rules.
 const COMMENT_WIDTH: usize = 96;
 
 /// `deploy/rbac.yaml`.
@@ -22,10 +22,10 @@ const COMMENT_WIDTH: usize = 96;
 pub struct RbacView<'a> {
     name: &'a str,
     rules: Vec<RuleLines>,
-    /// The namespaces in which the next rules are granted.
+    /// The namespaces in which `served_rules` are granted.
     namespaces: Vec<&'a str>,
     served_rules: Vec<RuleLines>,
-    /// What is granted in the namespace of the operator only.
+    /// The rules that are granted in the namespace of the operator only.
     own_rules: Vec<RuleLines>,
 }
 
@@ -58,9 +58,9 @@ pub struct DeploymentView<'a> {
     name: &'a str,
     /// Whether replicas elect a leader.
     elects: bool,
-    /// Whether others are told the name of the pod.
+    /// Whether peers or replicas identify the operator by the name of its Pod.
     is_named: bool,
-    /// Whether the whole cluster is served.
+    /// Whether the operator watches the whole cluster.
     is_everywhere: bool,
 }
 
@@ -105,7 +105,7 @@ pub struct DockerignoreView;
 #[template(path = "scaffold/README.md")]
 pub struct ReadmeView<'a> {
     name: &'a str,
-    /// What brings the definitions into a cluster, if there are any.
+    /// The path to apply for the CRDs, if there are any.
     definitions: Option<&'static str>,
     has_cluster_test: bool,
     has_children: bool,
@@ -144,11 +144,11 @@ impl<'a> DeploymentView<'a> {
 // === impl PeeringView ===
 
 impl<'a> PeeringView<'a> {
-    /// The peering of `operator`; `None` if it brings none along.
+    /// The peering of `operator`; `None` if `deploy/` contains none.
     #[must_use]
     pub fn new(operator: &'a Operator) -> Option<Self> {
         let membership = operator.peering.membership();
-        let membership = membership.filter(|_| operator.peering.is_brought())?;
+        let membership = membership.filter(|_| operator.peering.is_deployed())?;
         Some(Self {
             peering: membership.peering(),
         })
@@ -162,22 +162,22 @@ impl<'a> RbacView<'a> {
     #[must_use]
     pub fn new(operator: &'a Operator) -> Self {
         let rules = rbac::rules(operator);
-        let at = |place: Place| -> Vec<RuleLines> {
-            let rules = rules.iter().filter(|rule| rule.place == place);
+        let at = |scope: RuleScope| -> Vec<RuleLines> {
+            let rules = rules.iter().filter(|rule| rule.scope == scope);
             rules.map(RuleLines::new).collect()
         };
         Self {
             name: &operator.name,
-            rules: at(Place::Cluster),
+            rules: at(RuleScope::Cluster),
             namespaces: operator.fixed_namespaces().into_iter().flatten().collect(),
-            served_rules: at(Place::Served),
-            own_rules: at(Place::Own),
+            served_rules: at(RuleScope::ServedNamespaces),
+            own_rules: at(RuleScope::OwnNamespace),
         }
     }
 }
 
 impl RuleLines {
-    fn new(rule: &Rule) -> Self {
+    fn new(rule: &RbacRule) -> Self {
         let mut reasons: Vec<String> = Vec::new();
         let mut previous: Option<(Vec<&str>, String)> = None;
         let mut flush = |group: Option<(Vec<&str>, String)>| {
@@ -204,7 +204,7 @@ impl RuleLines {
     }
 }
 
-/// A star has another meaning in YAML.
+/// A star needs quotes in YAML.
 fn resource(name: &str) -> String {
     if name.starts_with('*') {
         format!("\"{name}\"")
@@ -220,7 +220,7 @@ fn list(items: impl Iterator<Item = String>) -> String {
 // === impl CrdsView ===
 
 impl<'a> CrdsView<'a> {
-    /// All definitions in one file, as Kustomize cannot reach those outside of its folder.
+    /// All CRDs in one file, because Kustomize reads only files in its own folder.
     #[must_use]
     pub fn new(operator: &'a Operator) -> Self {
         let body = |text: &'a str| {
@@ -240,7 +240,7 @@ impl<'a> CrdsView<'a> {
 // === impl ReadmeView ===
 
 impl<'a> ReadmeView<'a> {
-    /// Describes `operator` as it is now; the file is the user's afterwards.
+    /// Describes `operator`; the user owns the file afterwards.
     #[must_use]
     pub fn new(operator: &'a Operator, has_children: bool) -> Self {
         Self {
@@ -258,7 +258,7 @@ impl<'a> ReadmeView<'a> {
     }
 }
 
-/// The folder of the definitions if all of them are there, and otherwise the file with copies of all.
+/// The folder of the CRDs if it contains all of them, and otherwise the file with copies of all.
 fn definitions(operator: &Operator) -> Option<&'static str> {
     let is_in_folder = |file: &CrdFile| file.path.starts_with("crds/");
     match operator.crd_files.as_slice() {
@@ -287,8 +287,8 @@ impl<'a> ReadmeKind<'a> {
 
     fn of_hooks(operator: &'a Operator) -> Self {
         Self {
-            title: "The operator as a whole".to_owned(),
-            file: format!("src/handlers/{}.rs", hook::MODULE),
+            title: "Hooks of the operator".to_owned(),
+            file: format!("src/handlers/{}.rs", hooks::MODULE),
             handlers: operator.hooks.iter().map(ReadmeHandler::of_hook).collect(),
         }
     }
@@ -297,16 +297,18 @@ impl<'a> ReadmeKind<'a> {
 impl<'a> ReadmeHandler<'a> {
     fn new(handler: &'a Handler) -> Self {
         let occasion = match &handler.cause {
-            Cause::Change(kinds) => words(kinds),
-            Cause::Field { field, within } if within.triggers.is_empty() => {
+            HandlerCause::Change(change) => words(change),
+            HandlerCause::Field { field, within } if within.triggers.is_empty() => {
                 format!("changes of `{field}`")
             }
-            Cause::Field { field, within } => format!("{}, with `{field}`", words(within)),
-            Cause::Event { field: None } => "all events".to_owned(),
-            Cause::Event { field: Some(field) } => format!("all events, with `{field}`"),
-            Cause::Daemon(_) => "as long as the object is there".to_owned(),
-            Cause::Timer(timer) => method::pace(&timer.pace),
-            Cause::Index(_) => "says by which keys an object is found".to_owned(),
+            HandlerCause::Field { field, within } => format!("{}, with `{field}`", words(within)),
+            HandlerCause::Event { field: None } => "every watch event".to_owned(),
+            HandlerCause::Event { field: Some(field) } => {
+                format!("every watch event, with `{field}`")
+            }
+            HandlerCause::Daemon(_) => "as long as the object exists".to_owned(),
+            HandlerCause::Timer(timer) => method::timer_schedule(&timer.schedule),
+            HandlerCause::Index(_) => "computes the index entries of an object".to_owned(),
         };
         Self {
             method: &handler.method,
@@ -316,10 +318,10 @@ impl<'a> ReadmeHandler<'a> {
 
     fn of_hook(hook: &'a Hook) -> Self {
         let occasion = match hook.moment {
-            HookKind::Startup => "when the operator starts",
-            HookKind::Cleanup => "when the operator stops",
-            HookKind::Login => "when credentials for the cluster are needed",
-            HookKind::Probe => "when somebody asks whether the operator is alive",
+            Moment::Startup => "when the operator starts",
+            Moment::Cleanup => "when the operator stops",
+            Moment::Login => "when the operator needs credentials for the cluster",
+            Moment::Probe => "for liveness probes",
         };
         Self {
             method: &hook.method,
@@ -329,8 +331,8 @@ impl<'a> ReadmeHandler<'a> {
 
     fn of_webhook(webhook: &'a Webhook) -> Self {
         let occasion = match webhook.role {
-            Role::Validate => "says whether a request may pass",
-            Role::Mutate => "may change an object before it is stored",
+            WebhookRole::Validate => "admits or denies a request",
+            WebhookRole::Mutate => "can change an object before it is stored",
         };
         Self {
             method: &webhook.method,
@@ -339,8 +341,8 @@ impl<'a> ReadmeHandler<'a> {
     }
 }
 
-fn words(kinds: &ChangeKinds) -> String {
-    let words: Vec<_> = kinds
+fn words(change: &ChangeTriggers) -> String {
+    let words: Vec<_> = change
         .triggers
         .iter()
         .map(|trigger| match trigger {

@@ -1,13 +1,13 @@
-//! Enums: of strings, of integers, of members and of types.
+//! Enums: of strings, of integers, of alternative members and of alternative types.
 
 use askama::Template;
 
-use super::docs;
-use super::rename;
-use super::structure::{container, serde_lines};
-use super::version::{Writer, print};
-use crate::model::name::{TypeName, variants};
-use crate::model::types::{Body, Docs, Ty};
+use super::doc_comments;
+use super::serde_attributes::{container, serde_lines};
+use super::serde_rename;
+use super::version_writer::{VersionWriter, print};
+use crate::model::generated_types::{ShapeDocs, Ty};
+use crate::model::identifier::{TypeName, variants};
 
 #[derive(Template)]
 #[template(path = "types/enum.rs")]
@@ -46,18 +46,18 @@ pub(super) struct IntOrStringView<'a> {
     pub(super) derives: String,
 }
 
-impl Writer<'_> {
+impl VersionWriter<'_> {
     pub(super) fn string_enum(
         &mut self,
         values: &[String],
         name: &TypeName,
-        docs: &Docs,
+        docs: &ShapeDocs,
         more: &[String],
     ) -> String {
         let open = self.options.open_enums;
         let texts: Vec<&str> = values.iter().map(String::as_str).collect();
         let mut names = variants(&texts);
-        let rule = rename::for_variants(
+        let rule = serde_rename::for_variants(
             &names
                 .iter()
                 .map(TypeName::as_str)
@@ -78,7 +78,7 @@ impl Writer<'_> {
         if open {
             let other = other_variant(&names);
             views.push(VariantView {
-                docs: vec!["/// A value that the schema does not know.".to_owned()],
+                docs: vec!["/// A value that the schema does not list.".to_owned()],
                 attributes: vec!["#[serde(untagged)]".to_owned()],
                 text: format!("{other}(String)"),
             });
@@ -108,7 +108,7 @@ impl Writer<'_> {
         attributes.extend(serde_lines(&container(rule)));
         attributes.extend(repetition(name, &names));
         print(&EnumView {
-            docs: docs::outer::<&str>(&docs.text, &[]),
+            docs: doc_comments::outer::<&str>(&docs.text, &[]),
             attributes,
             name,
             variants: views,
@@ -119,7 +119,7 @@ impl Writer<'_> {
         &mut self,
         values: &[i64],
         name: &TypeName,
-        docs: &Docs,
+        docs: &ShapeDocs,
         more: &[String],
     ) -> Vec<String> {
         let open = self.options.open_enums;
@@ -136,7 +136,7 @@ impl Writer<'_> {
             .collect();
         if open {
             views.push(VariantView {
-                docs: vec!["/// A value that the schema does not know.".to_owned()],
+                docs: vec!["/// A value that the schema does not list.".to_owned()],
                 attributes: Vec::new(),
                 text: "Other(i64)".to_owned(),
             });
@@ -155,7 +155,7 @@ impl Writer<'_> {
         );
         let from = if open { "from" } else { "try_from" };
         let view = EnumView {
-            docs: docs::outer::<&str>(&docs.text, &[]),
+            docs: doc_comments::outer::<&str>(&docs.text, &[]),
             attributes: vec![
                 format!("#[derive({derives})]"),
                 format!("#[serde({from} = \"i64\", into = \"i64\")]"),
@@ -175,12 +175,12 @@ impl Writer<'_> {
         &mut self,
         members: &[(String, Ty)],
         name: &TypeName,
-        docs: &Docs,
+        docs: &ShapeDocs,
         more: &[String],
     ) -> String {
         let texts: Vec<&str> = members.iter().map(|(json, _)| json.as_str()).collect();
         let names = variants(&texts);
-        let rule = rename::for_variants(
+        let rule = serde_rename::for_variants(
             &names
                 .iter()
                 .map(TypeName::as_str)
@@ -191,11 +191,11 @@ impl Writer<'_> {
             let member = docs.fields.get(index).cloned().unwrap_or_default();
             // Boxed, because a member can be of any size.
             let ty = match ty {
-                Ty::Shape(_) | Ty::Known(_) => format!("Box<{}>", self.ty(ty)),
+                Ty::Shape(_) | Ty::Existing(_) => format!("Box<{}>", self.ty(ty)),
                 _ => self.ty(ty),
             };
             views.push(VariantView {
-                docs: docs::outer(&member.text, &member.limits),
+                docs: doc_comments::outer(&member.text, &member.limits),
                 attributes: (rule.variant(variant.as_str()) != *json)
                     .then(|| format!("#[serde(rename = {json:?})]"))
                     .into_iter()
@@ -211,7 +211,7 @@ impl Writer<'_> {
         attributes.extend(serde_lines(&container(rule)));
         attributes.extend(repetition(name, &names));
         print(&EnumView {
-            docs: docs::outer::<&str>(&docs.text, &[]),
+            docs: doc_comments::outer::<&str>(&docs.text, &[]),
             attributes,
             name,
             variants: views,
@@ -222,7 +222,7 @@ impl Writer<'_> {
         &mut self,
         types: &[Ty],
         name: &TypeName,
-        docs: &Docs,
+        docs: &ShapeDocs,
         more: &[String],
     ) -> String {
         let variants = types
@@ -238,7 +238,7 @@ impl Writer<'_> {
             more,
         );
         print(&EnumView {
-            docs: docs::outer::<&str>(&docs.text, &[]),
+            docs: doc_comments::outer::<&str>(&docs.text, &[]),
             attributes: vec![
                 format!("#[derive({derives})]"),
                 "#[serde(untagged)]".to_owned(),
@@ -246,20 +246,6 @@ impl Writer<'_> {
             name,
             variants,
         })
-    }
-}
-
-/// The names of the variants of an enum of strings or integers.
-pub(super) fn variant_names(body: &Body) -> Vec<TypeName> {
-    match body {
-        Body::StringEnum(values) => {
-            variants(&values.iter().map(String::as_str).collect::<Vec<_>>())
-        }
-        Body::IntEnum(values) => {
-            let texts: Vec<String> = values.iter().map(ToString::to_string).collect();
-            variants(&texts.iter().map(String::as_str).collect::<Vec<_>>())
-        }
-        _ => Vec::new(),
     }
 }
 
@@ -285,7 +271,7 @@ fn untagged_name(ty: &Ty) -> &'static str {
     }
 }
 
-/// Silences clippy where the schema itself repeats a word in all values.
+/// Silences clippy if all values of the schema repeat a word.
 fn repetition(name: &TypeName, variants: &[TypeName]) -> Option<String> {
     if variants.len() < 3 {
         return None;

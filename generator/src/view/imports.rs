@@ -1,4 +1,5 @@
-//! `use` declarations, sorted and broken into lines as rustfmt does.
+//! `use` declarations, sorted and broken into lines as rustfmt does. Hand-written, because
+//! prettyplease neither sorts nor merges them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,13 +11,13 @@ const LIST_WIDTH: usize = 98;
 
 /// The names that a module imports, by the path before them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Imports {
+pub(super) struct ImportList {
     modules: BTreeMap<String, BTreeSet<String>>,
     names: BTreeMap<String, String>,
 }
 
-impl Imports {
-    /// Keeps a name for a type of the module itself.
+impl ImportList {
+    /// Reserves a name for a type of the module itself.
     pub(super) fn reserve(&mut self, name: &str) {
         self.names.insert(name.to_owned(), name.to_owned());
     }
@@ -53,7 +54,7 @@ impl Imports {
     }
 }
 
-/// Segment by segment, lists last.
+/// Sorts by segments, lists last.
 pub(super) fn sort_key<'a>(
     module: &str,
     names: impl ExactSizeIterator<Item = &'a String>,
@@ -83,7 +84,7 @@ pub(super) fn declaration<'a>(
     let mut lines = vec![format!("{keyword} {module}::{{")];
     let mut current = String::from("   ");
     for (index, name) in names.iter().enumerate() {
-        // Behind the last name there is no space to be kept free.
+        // The last name has no space after it.
         let space = usize::from(index + 1 < names.len());
         if current.len() + name.len() + 2 + space > LINE_WIDTH {
             lines.push(std::mem::replace(&mut current, String::from("   ")));

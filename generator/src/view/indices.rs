@@ -1,12 +1,13 @@
-//! `src/generated/indices.rs`: the types that stand for indices.
+//! `src/generated/indices.rs`: one type for each index.
 
 use askama::Template;
 
-use super::layout::{object, wrap};
+use super::layout::wrap;
+use super::phrases::object;
 use crate::model::index::Index;
 use crate::model::operator::Operator;
 
-/// The text of a doc comment at the top level.
+/// The width of a doc comment at the top level.
 const DOC_WIDTH: usize = 96;
 
 /// The module of all indices.
@@ -49,7 +50,7 @@ fn sentence(operator: &Operator, index: &Index) -> String {
         .map(object)
         .collect();
     format!(
-        "The index `{}`: {} is found by `{}`, as `{}`.",
+        "The index `{}` of {}: keys are `{}`, values are `{}`.",
         index.name,
         kinds.join(" or "),
         index.keys.written,

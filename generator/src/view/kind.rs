@@ -1,4 +1,4 @@
-//! `src/generated/<kind>.rs`: the trait of a kind and its wiring.
+//! `src/generated/<kind>.rs`: the trait of a kind, and the registration of its handlers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,13 +6,13 @@ use askama::Template;
 use kopf_core::selection::Selector;
 
 use super::imports;
-use super::method::{Context, Method, MethodShape, PredicateArgument, methods};
-use super::wire::{self, Wire};
+use super::method::{ContextType, MethodSignature, PredicateArgument, TraitMethod, methods};
+use super::registration::{self, Registration};
 use crate::load::crd::Scope;
 use crate::load::manifest::Tracking;
-use crate::model::kind::Status;
-use crate::model::operator::{HandledKind, Origin};
-use crate::model::resource::Resource;
+use crate::model::operator::{HandledKind, KindOrigin};
+use crate::model::resource::CustomResource;
+use crate::model::status_subresource::StatusSubresource;
 
 /// The module of one kind.
 #[derive(Debug, Template)]
@@ -28,16 +28,16 @@ pub struct KindView {
     handlers_trait: String,
     memo: bool,
     tracks_all: bool,
-    methods: Vec<Method>,
+    methods: Vec<TraitMethod>,
     group: String,
     version: String,
     kind: String,
     plural: String,
-    /// What is selected, as an expression, if it is not one kind.
+    /// The selector as an expression, unless it is a single kind.
     selector: Option<String>,
     scope: &'static str,
     status: &'static str,
-    wires: Vec<Wire>,
+    registrations: Vec<Registration>,
 }
 
 // === impl KindView ===
@@ -46,50 +46,21 @@ impl KindView {
     /// Prepares the module of `kind`.
     #[must_use]
     pub fn new(kind: &HandledKind) -> Self {
-        let webhooks = kind.webhooks.iter().map(wire::webhook);
-        let handlers = kind.handlers.iter().map(wire::handler);
-        let wires: Vec<_> = handlers.chain(webhooks).collect();
-        let text = |part: &str| wires.iter().any(|wire| wire.declaration.contains(part));
+        let webhooks = kind.webhooks.iter().map(registration::webhook);
+        let handlers = kind.handlers.iter().map(registration::handler);
+        let registrations: Vec<_> = handlers.chain(webhooks).collect();
+        let text = |part: &str| {
+            registrations
+                .iter()
+                .any(|registration| registration.declaration.contains(part))
+        };
         let methods = methods(kind);
-        let mut runtime_names = BTreeSet::from(["Resource", "ResourceHandlers"]);
-        runtime_names.extend(match kind.selector() {
-            Some(_) => &["Selector"][..],
-            None => &["ResourceSpec", "Scope", "StatusSubresource"],
-        });
-        runtime_names.extend(methods.iter().filter_map(|method| match &method.shape {
-            MethodShape::Handler { context } => Some(context.runtime_type()),
-            MethodShape::Delay { .. } | MethodShape::Predicate { .. } => None,
-        }));
-        runtime_names.extend(methods.iter().filter_map(|method| match &method.shape {
-            MethodShape::Handler { context } => Some(context.result()),
-            MethodShape::Predicate { .. } | MethodShape::Delay { .. } => None,
-        }));
-        for name in [
-            "ChangeHandler",
-            "DaemonHandler",
-            "ErrorMode",
-            "EventHandler",
-            "FieldHandler",
-            "IndexHandler",
-            "On",
-            "Operation",
-            "TextTest",
-            "TimerHandler",
-            "ValueTest",
-            "WebhookHandler",
-            "predicate",
-        ] {
-            if text(&format!("{name}::")) {
-                runtime_names.insert(name);
-            }
-        }
-        runtime_names.extend(kind.memo.as_ref().map(|_| "Memo"));
-        let delays = |method: &Method| matches!(method.shape, MethodShape::Delay { .. });
+        let delays = |method: &TraitMethod| matches!(method.shape, MethodSignature::Delay { .. });
         let uses_duration = text("Duration::") || methods.iter().any(delays);
         Self {
             summary: summary(kind),
             uses_duration,
-            runtime_names: runtime_names.into_iter().collect(),
+            runtime_names: runtime_names(kind, &methods, &registrations),
             exported: exported(kind, &methods),
             type_name: kind.type_name.clone(),
             title: match kind.selector() {
@@ -114,12 +85,59 @@ impl KindView {
                 Scope::Cluster => "Cluster",
             },
             status: match kind.status {
-                Status::Present => "Present",
-                Status::Absent => "Absent",
+                StatusSubresource::Present => "Present",
+                StatusSubresource::Absent => "Absent",
             },
-            wires,
+            registrations,
         }
     }
+}
+
+/// The names that the module imports from the runtime.
+fn runtime_names(
+    kind: &HandledKind,
+    methods: &[TraitMethod],
+    registrations: &[Registration],
+) -> Vec<&'static str> {
+    let uses = |part: &str| {
+        registrations
+            .iter()
+            .any(|registration| registration.declaration.contains(part))
+    };
+    let mut names = BTreeSet::from(["Resource", "ResourceHandlers"]);
+    names.extend(match kind.selector() {
+        Some(_) => &["Selector"][..],
+        None => &["ResourceSpec", "Scope", "StatusSubresource"],
+    });
+    names.extend(methods.iter().filter_map(|method| match &method.shape {
+        MethodSignature::Handler { context } => Some(context.runtime_type()),
+        MethodSignature::Delay { .. } | MethodSignature::Predicate { .. } => None,
+    }));
+    names.extend(methods.iter().filter_map(|method| match &method.shape {
+        MethodSignature::Handler { context } => Some(context.result()),
+        MethodSignature::Predicate { .. } | MethodSignature::Delay { .. } => None,
+    }));
+    for name in [
+        "ChangeHandler",
+        "DaemonHandler",
+        "ErrorMode",
+        "EventHandler",
+        "FieldHandler",
+        "IndexHandler",
+        "On",
+        "Operation",
+        "TextTest",
+        "TimerHandler",
+        "ValueTest",
+        "WebhookHandler",
+        "predicate",
+    ] {
+        if uses(&format!("{name}::")) {
+            names.insert(name);
+        }
+    }
+    names.extend(kind.memo.as_ref().map(|_| "Memo"));
+    names.into_iter().collect()
 }
 
 fn selector(selector: &Selector) -> String {
@@ -140,30 +158,30 @@ fn selector(selector: &Selector) -> String {
 fn summary(kind: &HandledKind) -> String {
     if let Some(selector) = kind.selector() {
         return format!(
-            "{}, which is `select: {selector}`: its handlers, and how they are wired.",
+            "{} (`select: {selector}`): the handler trait, and the registration of its methods.",
             kind.kind
         );
     }
     format!(
-        "{} ({}): its type, its handlers, and how they are wired.",
+        "{} ({}): the type, the handler trait, and the registration of its methods.",
         kind.kind,
         kind.api_version()
     )
 }
 
-/// What the module offers under simple names: the kind, and the types of the fields that its functions take.
-fn exported(kind: &HandledKind, methods: &[Method]) -> Vec<String> {
+/// The re-exports of the module: the kind, and the types of the fields that its methods take.
+fn exported(kind: &HandledKind, methods: &[TraitMethod]) -> Vec<String> {
     let object = match &kind.origin {
-        Origin::Standard(standard) if standard.kind == kind.type_name => standard.type_path(),
-        Origin::Standard(standard) => format!("{} as {}", standard.type_path(), kind.type_name),
-        Origin::Custom(resource) => format!("{}::{}", types_module(resource), kind.type_name),
-        Origin::Selected(_) => format!("kopf_runtime::{}", kind.type_name),
+        KindOrigin::Builtin(builtin) if builtin.kind == kind.type_name => builtin.type_path(),
+        KindOrigin::Builtin(builtin) => format!("{} as {}", builtin.type_path(), kind.type_name),
+        KindOrigin::Custom(resource) => format!("{}::{}", types_module(resource), kind.type_name),
+        KindOrigin::Selected(_) => format!("kopf_runtime::{}", kind.type_name),
     };
     let fields = methods.iter().filter_map(|method| match &method.shape {
-        MethodShape::Handler {
-            context: Context::Field(_, field),
+        MethodSignature::Handler {
+            context: ContextType::Field(_, field),
         }
-        | MethodShape::Predicate {
+        | MethodSignature::Predicate {
             argument_type: PredicateArgument::Field(field),
             ..
         } => Some(field),
@@ -191,45 +209,11 @@ fn exported(kind: &HandledKind, methods: &[Method]) -> Vec<String> {
         .collect()
 }
 
-/// The module with the types of a custom kind, as seen from the module of the kind.
-fn types_module(resource: &Resource) -> String {
+/// The module with the types of a custom kind, relative to the module of the kind.
+fn types_module(resource: &CustomResource) -> String {
     format!(
         "super::types::{}::{}",
         resource.module,
         resource.main_version().module
     )
-}
-
-// === printing ===
-
-impl std::fmt::Display for Context {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Change(object)
-            | Self::Seen(object)
-            | Self::Validation(object)
-            | Self::Mutation(object)
-            | Self::Daemon(object)
-            | Self::Tick(object)
-            | Self::Indexing(object, _) => {
-                write!(f, "{}<{object}>", self.runtime_type())
-            }
-            Self::Field(object, field) => {
-                write!(f, "{}<{object}, {}>", self.runtime_type(), field.text)
-            }
-            Self::Startup | Self::Cleanup | Self::Login | Self::Probe => {
-                f.write_str(self.runtime_type())
-            }
-        }
-    }
-}
-
-impl std::fmt::Display for PredicateArgument {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Object(object) => write!(f, "&{object}"),
-            Self::Text => f.write_str("Option<&str>"),
-            Self::Field(field) => write!(f, "Option<&{}>", field.text),
-        }
-    }
 }

@@ -1,6 +1,5 @@
-//! Words, and lines broken as rustfmt would, for the files that are the user's from the start.
-
-use crate::model::operator::HandledKind;
+//! Breaks lines as rustfmt does. Hand-written, because user files are written without a formatter
+//! and prettyplease, which formats the generated ones, breaks lines differently.
 
 /// The width that rustfmt fills unless told otherwise.
 const WIDTH: usize = 100;
@@ -32,25 +31,6 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
         }
     }
     lines
-}
-
-/// `a KopfExample`, `an Ingress`.
-#[must_use]
-pub fn article(noun: &str) -> &'static str {
-    if noun.starts_with(['A', 'E', 'I', 'O', 'a', 'e', 'i', 'o']) {
-        "an"
-    } else {
-        "a"
-    }
-}
-
-/// One of the objects of a kind, or of a selection, in words.
-#[must_use]
-pub fn object(kind: &HandledKind) -> String {
-    match kind.selector() {
-        Some(_) => format!("an object of `{}`", kind.kind),
-        None => format!("{} {}", article(&kind.type_name), kind.type_name),
-    }
 }
 
 #[cfg(test)]

@@ -1,23 +1,24 @@
-//! The type of a memo as it first appears in the user's file.
+//! The declaration of a memo's type in the user's file.
 
-use super::layout::{object, wrap};
-use super::stub::Names;
+use super::layout::wrap;
+use super::phrases::object;
+use super::stub::NameStyle;
 use crate::model::operator::HandledKind;
 
-/// The text of a doc comment outside of any block.
+/// The width of a doc comment at the top level.
 const DOC_WIDTH: usize = 96;
 
 /// The name of the associated type.
 pub const ASSOCIATED: &str = "Memo";
 
-/// The type, and what makes it the memo of the kind; lines without a final empty one.
+/// The type and its `impl Memo`, as lines without a final empty one.
 #[must_use]
-pub fn declaration(kind: &HandledKind, names: Names<'_>) -> Vec<String> {
+pub fn declaration(kind: &HandledKind, names: NameStyle<'_>) -> Vec<String> {
     let Some(name) = &kind.memo else {
         return Vec::new();
     };
     let doc = format!(
-        "What is remembered of {} while the operator runs; all of its handlers share it.",
+        "The in-memory state of {} while the operator runs; its handlers share it.",
         object(kind)
     );
     let doc = wrap(&doc, DOC_WIDTH);
@@ -32,14 +33,14 @@ pub fn declaration(kind: &HandledKind, names: Names<'_>) -> Vec<String> {
     .collect()
 }
 
-/// What the trait of the kind is told about it, without indentation.
+/// The associated type in the `impl` of the kind's trait, without indentation.
 #[must_use]
 pub fn association(kind: &HandledKind) -> Option<String> {
     let name = kind.memo.as_ref()?;
     Some(format!("type {ASSOCIATED} = {name};"))
 }
 
-/// The same as it stands in a new file.
+/// The associated type, indented for a new file.
 pub(super) fn in_impl(kind: &HandledKind) -> Option<String> {
     let gap = if kind.handlers.is_empty() && kind.webhooks.is_empty() {
         ""

@@ -1,39 +1,43 @@
-//! The methods of a kind's trait: names, arguments, and a sentence that says when each is called.
+//! The methods of a kind's trait: names, signatures and doc comments.
 
+use std::fmt;
 use std::time::Duration;
 
 use crate::load::manifest::{Operation, Trigger};
 use crate::model::handler::{
-    Cause, ChangeKinds, Expected, FieldPath, FieldType, Filter, Handler, Pace, Subject,
+    ChangeTriggers, FilterSubject, FilterTest, Handler, HandlerCause, HandlerFilter, ImportedType,
+    TimerSchedule, TypedField,
 };
 use crate::model::operator::HandledKind;
-use crate::model::webhook::{Endpoint, Role, Webhook};
-use crate::view::layout::{self, article, wrap};
+use crate::model::webhook::{Webhook, WebhookEndpoint, WebhookRole};
+use crate::view::layout::wrap;
+use crate::view::phrases::{self, article};
 
-/// The text of a doc comment inside of a trait or an `impl`, which itself takes eight columns.
+/// The width of a doc comment inside of a trait or an `impl`; indentation and slashes take eight
+/// columns.
 pub(super) const DOC_WIDTH: usize = 92;
 
-/// What a webhook is given where it is not asked about objects of its kind.
+/// The object type of a webhook whose requests contain other objects than those of its kind.
 pub(super) const JSON: &str = "serde_json::Value";
 
-/// A method that the user's operator has to have.
+/// A method that the user's operator implements.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Method {
+pub struct TraitMethod {
     /// Its name.
     pub name: String,
-    /// When it is called.
+    /// The doc comment.
     pub doc: Vec<String>,
-    /// What it takes.
-    pub shape: MethodShape,
+    /// The signature.
+    pub shape: MethodSignature,
 }
 
-/// What a method takes and returns.
+/// The arguments and the result of a method.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MethodShape {
+pub enum MethodSignature {
     /// `change(&self, cx: &mut Context) -> HandlerResult`, asynchronous.
     Handler {
         /// The context.
-        context: Context,
+        context: ContextType,
     },
     /// `delay(&self, object: &Kind) -> Duration`.
     Delay {
@@ -49,15 +53,15 @@ pub enum MethodShape {
     },
 }
 
-/// What a handler is given.
+/// The context type of a handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Context {
+pub enum ContextType {
     /// `Change<Kind>`.
     Change(String),
     /// `FieldChange<Kind, Type>`.
-    Field(String, FieldType),
+    Field(String, ImportedType),
     /// `Seen<Kind>`.
-    Seen(String),
+    Event(String),
     /// `Validation<Kind>`, or of JSON.
     Validation(String),
     /// `Mutation<Kind>`, or of JSON.
@@ -65,9 +69,9 @@ pub enum Context {
     /// `Daemon<Kind>`.
     Daemon(String),
     /// `Tick<Kind>`.
-    Tick(String),
+    Timer(String),
     /// `Indexing<Kind>`, for the index of this type.
-    Indexing(String, String),
+    Index(String, String),
     /// `Startup`.
     Startup,
     /// `Cleanup`.
@@ -78,7 +82,7 @@ pub enum Context {
     Probe,
 }
 
-/// What a predicate is given.
+/// The argument type of a predicate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PredicateArgument {
     /// `&Kind`.
@@ -86,13 +90,13 @@ pub enum PredicateArgument {
     /// `Option<&str>`.
     Text,
     /// `Option<&Type>`.
-    Field(FieldType),
+    Field(ImportedType),
 }
 
-/// Every method of a kind, each once, predicates after the handlers that use them.
+/// The methods of a kind without duplicates, predicates after the handlers that use them.
 #[must_use]
-pub fn methods(kind: &HandledKind) -> Vec<Method> {
-    let mut methods: Vec<Method> = Vec::new();
+pub fn methods(kind: &HandledKind) -> Vec<TraitMethod> {
+    let mut methods: Vec<TraitMethod> = Vec::new();
     let handlers = kind
         .handlers
         .iter()
@@ -143,46 +147,48 @@ pub fn methods(kind: &HandledKind) -> Vec<Method> {
 
 /// The context of a handler of this kind.
 #[must_use]
-pub fn context(kind: &HandledKind, handler: &Handler) -> Context {
+pub fn context(kind: &HandledKind, handler: &Handler) -> ContextType {
     let object = kind.type_name.clone();
     match &handler.cause {
-        Cause::Change(_) => Context::Change(object),
-        Cause::Field { field, .. } => Context::Field(object, field.rust_type.clone()),
-        Cause::Event { .. } => Context::Seen(object),
-        Cause::Daemon(_) => Context::Daemon(object),
-        Cause::Timer(_) => Context::Tick(object),
-        Cause::Index(indexing) => Context::Indexing(object, indexing.index.type_name.clone()),
+        HandlerCause::Change(_) => ContextType::Change(object),
+        HandlerCause::Field { field, .. } => ContextType::Field(object, field.rust_type.clone()),
+        HandlerCause::Event { .. } => ContextType::Event(object),
+        HandlerCause::Daemon(_) => ContextType::Daemon(object),
+        HandlerCause::Timer(_) => ContextType::Timer(object),
+        HandlerCause::Index(indexing) => {
+            ContextType::Index(object, indexing.index.type_name.clone())
+        }
     }
 }
 
-fn handler_method(kind: &HandledKind, handler: &Handler) -> Method {
-    Method {
+fn handler_method(kind: &HandledKind, handler: &Handler) -> TraitMethod {
+    TraitMethod {
         name: handler.method.clone(),
         doc: wrap(&sentence(kind, handler), DOC_WIDTH),
-        shape: MethodShape::Handler {
+        shape: MethodSignature::Handler {
             context: context(kind, handler),
         },
     }
 }
 
-fn delay_method(kind: &HandledKind, handler: &Handler) -> Option<Method> {
+fn delay_method(kind: &HandledKind, handler: &Handler) -> Option<TraitMethod> {
     let name = handler.computed_delay()?;
     let object = &kind.type_name;
     let text = format!(
-        "How long `{}` waits before it begins with {}.",
+        "The delay before `{}` starts for {}.",
         handler.method,
-        layout::object(kind)
+        phrases::object(kind)
     );
-    Some(Method {
+    Some(TraitMethod {
         name: name.to_owned(),
         doc: wrap(&text, DOC_WIDTH),
-        shape: MethodShape::Delay {
+        shape: MethodSignature::Delay {
             object: PredicateArgument::Object(object.clone()),
         },
     })
 }
 
-/// The type of what a webhook is asked about.
+/// The type of the objects that a webhook reviews.
 fn reviewed<'a>(kind: &'a HandledKind, webhook: &Webhook) -> &'a str {
     if webhook.endpoint.has_the_object() {
         &kind.type_name
@@ -191,15 +197,15 @@ fn reviewed<'a>(kind: &'a HandledKind, webhook: &Webhook) -> &'a str {
     }
 }
 
-fn webhook_method(kind: &HandledKind, webhook: &Webhook) -> Method {
+fn webhook_method(kind: &HandledKind, webhook: &Webhook) -> TraitMethod {
     let object = reviewed(kind, webhook).to_owned();
-    Method {
+    TraitMethod {
         name: webhook.method.clone(),
         doc: wrap(&webhook_sentence(kind, webhook), DOC_WIDTH),
-        shape: MethodShape::Handler {
+        shape: MethodSignature::Handler {
             context: match webhook.role {
-                Role::Validate => Context::Validation(object),
-                Role::Mutate => Context::Mutation(object),
+                WebhookRole::Validate => ContextType::Validation(object),
+                WebhookRole::Mutate => ContextType::Mutation(object),
             },
         },
     }
@@ -223,25 +229,25 @@ fn webhook_sentence(kind: &HandledKind, webhook: &Webhook) -> String {
         Some((last, others)) => format!("{} or {last}", others.join(", ")),
     };
     let what = match &webhook.endpoint {
-        Endpoint::Main => object,
-        Endpoint::Subresource(name) => format!("the `{name}` of {object}"),
-        Endpoint::All => format!("{object} or any part of it"),
+        WebhookEndpoint::Main => object,
+        WebhookEndpoint::Subresource(name) => format!("the `{name}` subresource of {object}"),
+        WebhookEndpoint::All => format!("{object} or one of its subresources"),
     };
     match webhook.role {
-        Role::Validate => format!("Says whether {what} may be {happens}."),
-        Role::Mutate => format!("May change {what} before it is {happens}."),
+        WebhookRole::Validate => format!("Decides whether {what} may be {happens}."),
+        WebhookRole::Mutate => format!("Can change {what} before it is {happens}."),
     }
 }
 
 fn predicate_methods(
     object: &str,
     caller: &str,
-    filters: &[Filter],
-    field: Option<&FieldPath>,
-) -> Vec<Method> {
+    filters: &[HandlerFilter],
+    field: Option<&TypedField>,
+) -> Vec<TraitMethod> {
     let mut methods = Vec::new();
     for filter in filters {
-        let Expected::Predicate(name) = &filter.expected else {
+        let FilterTest::Predicate(name) = &filter.expected else {
             continue;
         };
         let typed = || {
@@ -250,36 +256,36 @@ fn predicate_methods(
             })
         };
         let (argument, argument_type, subject) = match &filter.subject {
-            Subject::Object => (
+            FilterSubject::Object => (
                 "object",
                 PredicateArgument::Object(object.to_owned()),
                 if object == JSON {
-                    "what is asked about".to_owned()
+                    "the reviewed object".to_owned()
                 } else {
                     format!("{} {object}", article(object))
                 },
             ),
-            Subject::Label(key) => (
+            FilterSubject::Label(key) => (
                 "value",
                 PredicateArgument::Text,
                 format!("the label `{key}`"),
             ),
-            Subject::Annotation(key) => (
+            FilterSubject::Annotation(key) => (
                 "value",
                 PredicateArgument::Text,
                 format!("the annotation `{key}`"),
             ),
-            Subject::Value => ("value", typed(), field_words("", field)),
-            Subject::Old => ("value", typed(), field_words("the old ", field)),
-            Subject::New => ("value", typed(), field_words("the new ", field)),
+            FilterSubject::Value => ("value", typed(), field_words("", field)),
+            FilterSubject::Old => ("value", typed(), field_words("the old ", field)),
+            FilterSubject::New => ("value", typed(), field_words("the new ", field)),
         };
-        methods.push(Method {
+        methods.push(TraitMethod {
             name: name.clone(),
             doc: wrap(
-                &format!("Whether {subject} is one for `{caller}`."),
+                &format!("Whether the filter of `{caller}` accepts {subject}."),
                 DOC_WIDTH,
             ),
-            shape: MethodShape::Predicate {
+            shape: MethodSignature::Predicate {
                 argument,
                 argument_type,
             },
@@ -288,7 +294,7 @@ fn predicate_methods(
     methods
 }
 
-fn field_words(prefix: &str, field: Option<&FieldPath>) -> String {
+fn field_words(prefix: &str, field: Option<&TypedField>) -> String {
     field.map_or_else(
         || format!("{prefix}value"),
         |field| format!("{prefix}`{field}`"),
@@ -296,55 +302,57 @@ fn field_words(prefix: &str, field: Option<&FieldPath>) -> String {
 }
 
 fn sentence(kind: &HandledKind, handler: &Handler) -> String {
-    let object = layout::object(kind);
+    let object = phrases::object(kind);
     match &handler.cause {
-        Cause::Change(kinds) => format!("Called when {object} {}.", occasions(kinds)),
-        Cause::Field { field, within } if within.triggers.is_empty() => {
+        HandlerCause::Change(change) => format!("Called when {object} {}.", occasions(change)),
+        HandlerCause::Field { field, within } if within.triggers.is_empty() => {
             format!("Called when `{field}` of {object} changes.")
         }
-        Cause::Field { field, within } if within.triggers.iter().eq([&Trigger::Update]) => {
+        HandlerCause::Field { field, within } if within.triggers.iter().eq([&Trigger::Update]) => {
             format!("Called when `{field}` of {object} is changed by an update.")
         }
-        Cause::Field { field, within } => {
+        HandlerCause::Field { field, within } => {
             format!(
                 "Called when {object} {}, with `{field}`.",
                 occasions(within)
             )
         }
-        Cause::Event { field: None } => format!("Called for everything that is seen of {object}."),
-        Cause::Event { field: Some(field) } => {
-            format!("Called for everything that is seen of {object} with `{field}`.")
+        HandlerCause::Event { field: None } => {
+            format!("Called for every watch event of {object}.")
         }
-        Cause::Daemon(daemon) => {
+        HandlerCause::Event { field: Some(field) } => {
+            format!("Called for every watch event of {object} with `{field}`.")
+        }
+        HandlerCause::Daemon(daemon) => {
             let field = with(daemon.field.as_ref());
-            format!("Runs beside {object}{field} as long as it is there.")
+            format!("Runs for {object}{field} as long as the object exists.")
         }
-        Cause::Timer(timer) => {
+        HandlerCause::Timer(timer) => {
             let field = with(timer.field.as_ref());
-            let pace = pace(&timer.pace);
-            format!("Called for {object}{field} {pace}.")
+            let schedule = timer_schedule(&timer.schedule);
+            format!("Called for {object}{field} {schedule}.")
         }
-        Cause::Index(indexing) => {
+        HandlerCause::Index(indexing) => {
             let (field, name) = (with(indexing.field.as_ref()), &indexing.index.name);
-            format!("Says by which keys of `{name}` {object}{field} is found, and what is found.")
+            format!("Returns the keys and values of {object}{field} in the index `{name}`.")
         }
     }
 }
 
-fn with(field: Option<&FieldPath>) -> String {
+fn with(field: Option<&TypedField>) -> String {
     field.map_or_else(String::new, |field| format!(" with `{field}`"))
 }
 
-/// When a timer is called, in words.
+/// The schedule of a timer in words.
 #[must_use]
-pub fn pace(pace: &Pace) -> String {
-    match pace {
-        Pace::Every {
+pub fn timer_schedule(schedule: &TimerSchedule) -> String {
+    match schedule {
+        TimerSchedule::Every {
             interval,
             idle: None,
             ..
         } => format!("every {}", time(*interval)),
-        Pace::Every {
+        TimerSchedule::Every {
             interval,
             idle: Some(idle),
             ..
@@ -353,11 +361,11 @@ pub fn pace(pace: &Pace) -> String {
             time(*interval),
             time(*idle)
         ),
-        Pace::Idle(idle) => format!("once it has not changed for {}", time(*idle)),
+        TimerSchedule::Idle(idle) => format!("once it has not changed for {}", time(*idle)),
     }
 }
 
-/// A duration as people write it, in the largest unit that leaves nothing over.
+/// A duration in the largest unit that needs no fraction.
 fn time(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
@@ -368,15 +376,15 @@ fn time(duration: Duration) -> String {
     }
 }
 
-fn occasions(kinds: &ChangeKinds) -> String {
-    let mut words: Vec<_> = kinds
+fn occasions(change: &ChangeTriggers) -> String {
+    let mut words: Vec<_> = change
         .triggers
         .iter()
         .map(|trigger| match trigger {
             Trigger::Create => "is created",
             Trigger::Update => "is changed",
             Trigger::Delete => "is being deleted",
-            Trigger::Resume => "is there when the operator starts",
+            Trigger::Resume => "already exists when the operator starts",
             Trigger::Field | Trigger::Event => unreachable!("neither is a kind of change"),
         })
         .collect();
@@ -390,19 +398,19 @@ fn occasions(kinds: &ChangeKinds) -> String {
 
 // === impl Context ===
 
-impl Context {
-    /// The generic type that the runtime has for it.
+impl ContextType {
+    /// The name of the runtime's type, without generic arguments.
     #[must_use]
     pub const fn runtime_type(&self) -> &'static str {
         match self {
             Self::Change(_) => "ChangeContext",
             Self::Field(..) => "FieldContext",
-            Self::Seen(_) => "EventContext",
+            Self::Event(_) => "EventContext",
             Self::Validation(_) => "ValidationContext",
             Self::Mutation(_) => "MutationContext",
             Self::Daemon(_) => "DaemonContext",
-            Self::Tick(_) => "TimerContext",
-            Self::Indexing(..) => "IndexContext",
+            Self::Timer(_) => "TimerContext",
+            Self::Index(..) => "IndexContext",
             Self::Startup => "StartupContext",
             Self::Cleanup => "CleanupContext",
             Self::Login => "LoginContext",
@@ -410,21 +418,21 @@ impl Context {
         }
     }
 
-    /// What the method returns, without what that is generic over.
+    /// The result type of the method, without generic arguments.
     #[must_use]
     pub const fn result(&self) -> &'static str {
         match self {
             Self::Change(_)
             | Self::Field(..)
-            | Self::Seen(_)
+            | Self::Event(_)
             | Self::Daemon(_)
-            | Self::Tick(_)
+            | Self::Timer(_)
             | Self::Startup
             | Self::Cleanup
             | Self::Probe => "HandlerResult",
             Self::Login => "LoginResult",
             Self::Validation(_) | Self::Mutation(_) => "AdmissionResult",
-            Self::Indexing(..) => "IndexResult",
+            Self::Index(..) => "IndexResult",
         }
     }
 
@@ -432,17 +440,51 @@ impl Context {
     #[must_use]
     pub fn index(&self) -> Option<&str> {
         match self {
-            Self::Indexing(_, index) => Some(index),
+            Self::Index(_, index) => Some(index),
             _ => None,
         }
     }
 
-    /// What the method returns.
+    /// The result type of the method.
     #[must_use]
     pub fn full_result(&self) -> String {
         match self.index() {
             Some(index) => format!("{}<{index}>", self.result()),
             None => self.result().to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for ContextType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Change(object)
+            | Self::Event(object)
+            | Self::Validation(object)
+            | Self::Mutation(object)
+            | Self::Daemon(object)
+            | Self::Timer(object)
+            | Self::Index(object, _) => {
+                write!(f, "{}<{object}>", self.runtime_type())
+            }
+            Self::Field(object, field) => {
+                write!(f, "{}<{object}, {}>", self.runtime_type(), field.text)
+            }
+            Self::Startup | Self::Cleanup | Self::Login | Self::Probe => {
+                f.write_str(self.runtime_type())
+            }
+        }
+    }
+}
+
+// === impl PredicateArgument ===
+
+impl fmt::Display for PredicateArgument {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Object(object) => write!(f, "&{object}"),
+            Self::Text => f.write_str("Option<&str>"),
+            Self::Field(field) => write!(f, "Option<&{}>", field.text),
         }
     }
 }

@@ -2,16 +2,16 @@
 
 use askama::Template;
 
-use super::{docs, version};
+use super::{doc_comments, version};
 use crate::model::options::Options;
-use crate::model::resource::{Resource, Version};
+use crate::model::resource::{CustomResource, TypedVersion};
 
-/// Where the versions and the definition are put.
+/// The files of a resource's module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Layout {
-    /// All in one text.
+pub(crate) enum TypesLayout {
+    /// One file.
     Inline,
-    /// In files of their own, in a folder named after the module.
+    /// One file for the module, and a folder of the same name for the versions and the CRD.
     Files,
 }
 
@@ -19,7 +19,7 @@ pub(crate) enum Layout {
 #[template(path = "types/module.rs")]
 struct ModuleView {
     docs: Vec<String>,
-    versions: Vec<Entry>,
+    versions: Vec<ModuleEntry>,
     crd: String,
 }
 
@@ -27,36 +27,40 @@ struct ModuleView {
 #[template(path = "types/bundle.rs")]
 struct BundleView<'a> {
     header: &'a str,
-    modules: Vec<Entry>,
+    modules: Vec<ModuleEntry>,
 }
 
 /// A module that is declared, or defined if it has a body.
-struct Entry {
+struct ModuleEntry {
     name: String,
     body: String,
 }
 
 /// The text of the module of a resource.
 #[must_use]
-pub(crate) fn resource(resource: &Resource, options: &Options, layout: Layout) -> String {
-    let mut versions: Vec<&Version> = resource.versions.iter().collect();
+pub(crate) fn resource(
+    resource: &CustomResource,
+    options: &Options,
+    layout: TypesLayout,
+) -> String {
+    let mut versions: Vec<&TypedVersion> = resource.versions.iter().collect();
     versions.sort_by(|a, b| a.module.cmp(&b.module));
     let versions = versions
         .into_iter()
-        .map(|version| Entry {
+        .map(|version| ModuleEntry {
             name: version.module.to_string(),
             body: match layout {
-                Layout::Inline => indent(&self::version(resource, version, options)),
-                Layout::Files => String::new(),
+                TypesLayout::Inline => indent(&self::version(resource, version, options)),
+                TypesLayout::Files => String::new(),
             },
         })
         .collect();
     let view = ModuleView {
-        docs: docs::inner::<&str>(&summary(resource), &[]),
+        docs: doc_comments::inner::<&str>(&summary(resource), &[]),
         versions,
         crd: match layout {
-            Layout::Inline => raw_string(&resource.crd_json),
-            Layout::Files => format!("include_str!(\"{}/crd.json\")", resource.module.bare()),
+            TypesLayout::Inline => raw_string(&resource.crd_json),
+            TypesLayout::Files => format!("include_str!(\"{}/crd.json\")", resource.module.bare()),
         },
     };
     let text = view.render().expect("writing to a string cannot fail");
@@ -65,7 +69,11 @@ pub(crate) fn resource(resource: &Resource, options: &Options, layout: Layout) -
 
 /// The text of the module of a version.
 #[must_use]
-pub(crate) fn version(resource: &Resource, version: &Version, options: &Options) -> String {
+pub(crate) fn version(
+    resource: &CustomResource,
+    version: &TypedVersion,
+    options: &Options,
+) -> String {
     version::render(resource, version, options)
         .trim_end()
         .to_owned()
@@ -74,24 +82,28 @@ pub(crate) fn version(resource: &Resource, version: &Version, options: &Options)
 
 /// One text with a module per resource.
 #[must_use]
-pub(crate) fn bundle(resources: &[Resource], options: &Options, header: &str) -> String {
+pub(crate) fn bundle(resources: &[CustomResource], options: &Options, header: &str) -> String {
     bundled(resources, header, |resource| {
-        indent(&self::resource(resource, options, Layout::Inline))
+        indent(&self::resource(resource, options, TypesLayout::Inline))
     })
 }
 
 /// One text that declares the modules of all resources.
 #[must_use]
-pub(crate) fn index(resources: &[Resource], header: &str) -> String {
+pub(crate) fn index(resources: &[CustomResource], header: &str) -> String {
     bundled(resources, header, |_| String::new())
 }
 
-fn bundled(resources: &[Resource], header: &str, body: impl Fn(&Resource) -> String) -> String {
-    let mut resources: Vec<&Resource> = resources.iter().collect();
+fn bundled(
+    resources: &[CustomResource],
+    header: &str,
+    body: impl Fn(&CustomResource) -> String,
+) -> String {
+    let mut resources: Vec<&CustomResource> = resources.iter().collect();
     resources.sort_by(|a, b| a.module.cmp(&b.module));
     let modules = resources
         .into_iter()
-        .map(|resource| Entry {
+        .map(|resource| ModuleEntry {
             name: resource.module.to_string(),
             body: body(resource),
         })
@@ -102,7 +114,7 @@ fn bundled(resources: &[Resource], header: &str, body: impl Fn(&Resource) -> Str
     text.trim_end().to_owned() + "\n"
 }
 
-fn summary(resource: &Resource) -> String {
+fn summary(resource: &CustomResource) -> String {
     let storage = resource.versions.iter().find(|version| version.storage);
     let stored = storage.map(|version| format!(" Objects are stored as `{}`.", version.name));
     format!(

@@ -1,17 +1,15 @@
-//! `src/generated.rs`: the whole operator from its kinds.
+//! `src/generated.rs`: the operator, assembled from its kinds.
 
 use std::time::Duration;
 
 use askama::Template;
 
-use super::hook;
-use crate::load::manifest::{
-    ConfigurationOwner, SettingValue, SettingsSection, Ties, TunedSection,
-};
-use crate::model::operator::{HandledKind, Operator, Origin};
-use crate::model::peers::{DEFAULT_PEERING, LeaderElection, Membership, Peering};
+use super::hooks;
+use crate::load::manifest::{Configuration, SettingValue, SettingsSection, Ties, TunedSection};
+use crate::model::coordination::{DEFAULT_PEERING, LeaderElection, Membership, Peering};
+use crate::model::operator::{HandledKind, KindOrigin, Operator};
 
-/// The version of the seam between generated code and the runtime.
+/// The version of the interface between generated code and the runtime.
 pub const CODEGEN_ABI: u32 = 2;
 
 /// The root of the generated code.
@@ -23,15 +21,15 @@ pub struct OperatorView<'a> {
     kinds: Vec<KindLine<'a>>,
     has_indices: bool,
     has_hooks: bool,
-    /// What the state has to implement.
+    /// The traits that the state implements.
     bounds: Vec<String>,
     has_types: bool,
     crd_files: Vec<&'a str>,
-    /// The settings of the peering, if they differ from what every operator has.
+    /// The settings of the peering, if they differ from the default.
     peering: Option<String>,
     leader_election: Option<String>,
     webhooks: Option<String>,
-    /// The settings, if they differ from what every operator has.
+    /// The settings, if they differ from the default.
     settings: Option<String>,
     /// The scope, if it is not the whole cluster.
     namespaces: Option<String>,
@@ -62,12 +60,12 @@ impl<'a> TypesView<'a> {
 
 fn custom_modules(operator: &Operator) -> impl Iterator<Item = &str> {
     operator.kinds.iter().filter_map(|kind| match &kind.origin {
-        Origin::Standard(_) | Origin::Selected(_) => None,
-        Origin::Custom(resource) => Some(resource.module.as_str()),
+        KindOrigin::Builtin(_) | KindOrigin::Selected(_) => None,
+        KindOrigin::Custom(resource) => Some(resource.module.as_str()),
     })
 }
 
-/// How webhooks are served, if not as usual.
+/// The options of the webhook server, if they differ from the default.
 fn webhooks(operator: &Operator) -> Option<String> {
     let admission = &operator.admission;
     if !operator.has_webhooks() {
@@ -102,7 +100,7 @@ impl<'a> OperatorView<'a> {
                 .kinds
                 .iter()
                 .map(|kind| format!("{}::{}", kind.module, kind.handlers_trait()))
-                .chain(has_hooks.then(|| format!("{}::{}", hook::MODULE, hook::TRAIT)))
+                .chain(has_hooks.then(|| format!("{}::{}", hooks::MODULE, hooks::TRAIT)))
                 .collect(),
             kinds: operator.kinds.iter().map(line).collect(),
             has_indices: !operator.indices().is_empty(),

@@ -4,14 +4,16 @@ use std::collections::BTreeSet;
 
 use askama::Template;
 
-use super::docs;
-use super::layout::article;
-use super::structure::{FieldView, Owner, container, idents, rule, serde_lines};
-use super::version::{Writer, print};
+use super::doc_comments;
+use super::member_names::idents;
+use super::phrases::article;
+use super::serde_attributes::{container, rule, serde_lines};
+use super::structure::{FieldOwner, FieldView};
+use super::version_writer::{VersionWriter, print};
 use crate::load::crd::Scope;
-use crate::model::initial::DefaultImpl;
-use crate::model::name::{RustIdent, TypeName};
-use crate::model::resource::{Resource, Version};
+use crate::model::default_values::DefaultImpl;
+use crate::model::identifier::{RustIdent, TypeName};
+use crate::model::resource::{CustomResource, TypedVersion};
 
 #[derive(Template)]
 #[template(path = "types/root.rs")]
@@ -40,7 +42,7 @@ struct SerializedView {
 /// The widest list of arguments that rustfmt leaves on one line.
 const ARGUMENTS_WIDTH: usize = 60;
 
-impl Writer<'_> {
+impl VersionWriter<'_> {
     pub(super) fn root(&mut self) -> Vec<String> {
         for path in [
             "k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta",
@@ -55,7 +57,13 @@ impl Writer<'_> {
         let body = &version.root.body;
         let mut taken = BTreeSet::from([RustIdent::new("metadata")]);
         let idents = idents(&body.fields, &mut taken);
-        let fields = self.fields(body, &idents, &version.root.docs, &mut taken, Owner::Root);
+        let fields = self.fields(
+            body,
+            &idents,
+            &version.root.docs,
+            &mut taken,
+            FieldOwner::Root,
+        );
         let rest = body
             .rest
             .as_ref()
@@ -74,7 +82,7 @@ impl Writer<'_> {
         )];
         attributes.extend(serde_lines(&container(rule(body, &idents))));
         let view = RootView {
-            docs: docs::outer::<&str>(&root_text(resource, version), &[]),
+            docs: doc_comments::outer::<&str>(&root_text(resource, version), &[]),
             attributes,
             name: &resource.type_name,
             tag: arguments(
@@ -104,7 +112,13 @@ impl Writer<'_> {
         };
         let mut items = vec![print(&view).trim_end().to_owned()];
         if default == DefaultImpl::Written {
-            items.push(self.default_impl(&resource.type_name, body, &idents, rest, Owner::Root));
+            items.push(self.default_impl(
+                &resource.type_name,
+                body,
+                &idents,
+                rest,
+                FieldOwner::Root,
+            ));
         }
         items
     }
@@ -135,7 +149,7 @@ fn arguments(json: &str, value: &str, indent: usize) -> String {
     format!("\n{margin}    {json:?},\n{margin}    {value},\n{margin}")
 }
 
-fn root_text(resource: &Resource, version: &Version) -> String {
+fn root_text(resource: &CustomResource, version: &TypedVersion) -> String {
     let text = if version.root.docs.text.trim().is_empty() {
         let kind = &resource.names.kind;
         let article = if article(kind) == "an" { "An" } else { "A" };
@@ -149,8 +163,8 @@ fn root_text(resource: &Resource, version: &Version) -> String {
     format!("{text}\n\n{}", root_notes(resource, version).join(" "))
 }
 
-/// What else is known about the resource, for readers of the documentation.
-fn root_notes(resource: &Resource, version: &Version) -> Vec<String> {
+/// Facts about the resource for its doc comment.
+fn root_notes(resource: &CustomResource, version: &TypedVersion) -> Vec<String> {
     let quoted = |names: &[String]| format!("`{}`", names.join("`, `"));
     let mut notes = Vec::new();
     if let Some(warning) = &version.deprecated {

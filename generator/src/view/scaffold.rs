@@ -1,17 +1,18 @@
-//! The files that are the user's: written once, laid out as rustfmt would.
+//! The files that kopf-gen writes once and the user owns from then on.
 
 use std::collections::BTreeSet;
 
 use askama::Template;
 
-use super::hook;
-use super::imports::{self, Imports};
-use super::layout::object;
+use super::hooks;
+use super::imports::{self, ImportList};
 use super::memo;
-use super::method::{Context, JSON, Method, MethodShape, PredicateArgument, methods};
-use super::stub::{Names, stub};
+use super::method::{ContextType, JSON, MethodSignature, PredicateArgument, TraitMethod, methods};
+use super::phrases::objects;
+use super::stub::{NameStyle, stub};
 use crate::load::manifest::API_VERSION;
-use crate::model::operator::{HandledKind, Operator, Origin};
+use crate::model::hook::Hook;
+use crate::model::operator::{HandledKind, KindOrigin, Operator};
 
 /// `src/main.rs`.
 #[derive(Debug, Template)]
@@ -40,11 +41,18 @@ pub struct HandlersView<'a> {
 #[derive(Debug, Template)]
 #[template(path = "scaffold/kind.rs")]
 pub struct KindHandlersView {
-    object: String,
+    objects: String,
     handlers_trait: String,
     imports: Vec<String>,
-    /// The type of the memo, with what it needs.
+    /// The declaration of the memo's type.
     memo: Vec<String>,
+    stubs: Vec<String>,
+}
+
+/// `src/handlers/hooks.rs`.
+#[derive(Debug, Template)]
+#[template(path = "scaffold/hooks.rs")]
+pub struct HooksScaffoldView {
     stubs: Vec<String>,
 }
 
@@ -54,13 +62,13 @@ pub struct KindHandlersView {
 pub struct CargoView<'a> {
     /// The name of the crate.
     pub name: &'a str,
-    /// Whether there is a test for clusters.
+    /// Whether there is a cluster test.
     pub has_cluster_test: bool,
-    /// Whether it says how it is built, which only the root of a workspace may.
+    /// Whether it has a build profile, which only the root of a workspace may have.
     pub has_profile: bool,
     /// The oldest compiler that builds it.
     pub rust_version: &'a str,
-    /// Where the runtime comes from, as a TOML value.
+    /// The source of the runtime dependency, as a TOML value.
     pub runtime: String,
 }
 
@@ -80,15 +88,15 @@ pub struct ManifestView<'a> {
 // === impl TestsView ===
 
 impl<'a> TestsView<'a> {
-    /// A first test of `operator`; `None` if it has no kinds of its own to be tested.
+    /// A first test of `operator`; `None` if it has no custom kinds.
     #[must_use]
     pub fn new(operator: &'a Operator) -> Option<Self> {
         let definitions: Vec<_> = operator
             .kinds
             .iter()
             .filter_map(|kind| match &kind.origin {
-                Origin::Standard(_) | Origin::Selected(_) => None,
-                Origin::Custom(resource) => Some(resource.crd_name.as_str()),
+                KindOrigin::Builtin(_) | KindOrigin::Selected(_) => None,
+                KindOrigin::Custom(resource) => Some(resource.crd_name.as_str()),
             })
             .collect();
         (!definitions.is_empty()).then_some(Self {
@@ -109,7 +117,7 @@ impl<'a> HandlersView<'a> {
                 .kinds
                 .iter()
                 .map(|kind| kind.module.as_str())
-                .chain((!operator.hooks.is_empty()).then_some(hook::MODULE))
+                .chain((!operator.hooks.is_empty()).then_some(hooks::MODULE))
                 .collect(),
         }
     }
@@ -123,12 +131,12 @@ impl KindHandlersView {
     pub fn new(kind: &HandledKind) -> Self {
         let methods = methods(kind);
         let methods_stubs = indented_stubs(&methods);
-        let mut memo_lines = memo::declaration(kind, Names::Imported);
+        let mut memo_lines = memo::declaration(kind, NameStyle::Imported);
         if !memo_lines.is_empty() {
             memo_lines.push(String::new());
         }
         Self {
-            object: object(kind),
+            objects: objects(kind),
             handlers_trait: kind.handlers_trait(),
             imports: imports(kind, &methods),
             memo: memo_lines,
@@ -139,8 +147,8 @@ impl KindHandlersView {
         }
     }
 
-    /// The same with other functions, and with what these import from elsewhere.
-    pub(super) fn with_functions(mut self, functions: &[String], imports: &Imports) -> Self {
+    /// The file with other functions, and with their imports.
+    pub(super) fn with_functions(mut self, functions: &[String], imports: &ImportList) -> Self {
         self.stubs = indented(functions);
         let (mut around, ours): (Vec<String>, Vec<String>) = std::mem::take(&mut self.imports)
             .into_iter()
@@ -153,13 +161,15 @@ impl KindHandlersView {
     }
 }
 
-/// A stub for each method, as they stand in a new file.
-pub(super) fn indented_stubs(methods: &[Method]) -> Vec<String> {
-    let stubs = methods.iter().map(|method| stub(method, Names::Imported));
+/// A stub for each method, indented for a new file.
+fn indented_stubs(methods: &[TraitMethod]) -> Vec<String> {
+    let stubs = methods
+        .iter()
+        .map(|method| stub(method, NameStyle::Imported));
     indented(&stubs.collect::<Vec<_>>())
 }
 
-/// Functions as they stand in an `impl` block, with a blank line between them.
+/// Functions indented for an `impl` block, with a blank line between them.
 fn indented(functions: &[String]) -> Vec<String> {
     let indented = functions.iter().enumerate().map(|(number, text)| {
         let lines = text.lines().map(|line| match line {
@@ -172,11 +182,11 @@ fn indented(functions: &[String]) -> Vec<String> {
     indented.collect()
 }
 
-fn imports(kind: &HandledKind, methods: &[Method]) -> Vec<String> {
+fn imports(kind: &HandledKind, methods: &[TraitMethod]) -> Vec<String> {
     let mut lines = Vec::new();
     let handles = methods
         .iter()
-        .any(|method| matches!(method.shape, MethodShape::Handler { .. }));
+        .any(|method| matches!(method.shape, MethodSignature::Handler { .. }));
     if handles || kind.memo.is_some() {
         lines.extend(["use kopf_runtime::prelude::*;".to_owned(), String::new()]);
     }
@@ -185,40 +195,44 @@ fn imports(kind: &HandledKind, methods: &[Method]) -> Vec<String> {
     names.extend(kind.memo.as_ref().map(|_| kind.type_name.clone()));
     for method in methods {
         let (object, field) = match &method.shape {
-            MethodShape::Handler {
+            MethodSignature::Handler {
                 context:
-                    Context::Change(object)
-                    | Context::Seen(object)
-                    | Context::Validation(object)
-                    | Context::Mutation(object)
-                    | Context::Daemon(object)
-                    | Context::Tick(object)
-                    | Context::Indexing(object, _),
+                    ContextType::Change(object)
+                    | ContextType::Event(object)
+                    | ContextType::Validation(object)
+                    | ContextType::Mutation(object)
+                    | ContextType::Daemon(object)
+                    | ContextType::Timer(object)
+                    | ContextType::Index(object, _),
             } => (Some(object), None),
-            MethodShape::Handler {
-                context: Context::Field(object, field),
+            MethodSignature::Handler {
+                context: ContextType::Field(object, field),
             } => (Some(object), Some(field)),
-            MethodShape::Delay {
+            MethodSignature::Delay {
                 object: PredicateArgument::Object(object),
             }
-            | MethodShape::Predicate {
+            | MethodSignature::Predicate {
                 argument_type: PredicateArgument::Object(object),
                 ..
             } => (Some(object), None),
-            MethodShape::Predicate {
+            MethodSignature::Predicate {
                 argument_type: PredicateArgument::Field(field),
                 ..
             } => (None, Some(field)),
-            MethodShape::Handler {
-                context: Context::Startup | Context::Cleanup | Context::Login | Context::Probe,
+            MethodSignature::Handler {
+                context:
+                    ContextType::Startup
+                    | ContextType::Cleanup
+                    | ContextType::Login
+                    | ContextType::Probe,
             }
-            | MethodShape::Delay { .. }
-            | MethodShape::Predicate {
+            | MethodSignature::Delay { .. }
+            | MethodSignature::Predicate {
                 argument_type: PredicateArgument::Text,
                 ..
             } => (None, None),
         };
-        if let MethodShape::Handler { context } = &method.shape {
+        if let MethodSignature::Handler { context } = &method.shape {
             names.extend(context.index().map(str::to_owned));
         }
         names.extend(object.filter(|object| *object != JSON).cloned());
@@ -237,6 +251,18 @@ fn imports(kind: &HandledKind, methods: &[Method]) -> Vec<String> {
     ));
     lines.push(String::new());
     lines
+}
+
+// === impl HooksScaffoldView ===
+
+impl HooksScaffoldView {
+    /// The user's file, with a stub for each method.
+    #[must_use]
+    pub fn new(hooks: &[Hook]) -> Self {
+        Self {
+            stubs: indented_stubs(&hooks::methods(hooks)),
+        }
+    }
 }
 
 // === impl ManifestView ===

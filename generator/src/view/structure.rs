@@ -4,13 +4,17 @@ use std::collections::BTreeSet;
 
 use askama::Template;
 
-use super::docs;
-use super::rename::{self, Rule};
-use super::value::struct_literal;
-use super::version::{Writer, print};
-use crate::model::initial::{DefaultImpl, Initial};
-use crate::model::name::{RustIdent, TypeName};
-use crate::model::types::{Docs, Field, FieldDocs, Presence, ShapeId, Struct, Ty};
+use super::default_value::struct_literal;
+use super::doc_comments;
+use super::member_names::idents;
+use super::serde_attributes::{container, rule, serde_lines};
+use super::serde_rename::RenameRule;
+use super::version_writer::{VersionWriter, print};
+use crate::model::default_values::{DefaultImpl, DefaultValue};
+use crate::model::generated_types::{
+    FieldDocs, FieldPresence, ShapeDocs, ShapeId, StructField, StructShape, Ty,
+};
+use crate::model::identifier::{RustIdent, TypeName};
 
 #[derive(Template)]
 #[template(path = "types/struct.rs")]
@@ -50,30 +54,27 @@ struct SetterView {
     value: &'static str,
 }
 
-/// What a field belongs to, which decides what serde must be told about it.
+/// The owner of a field, on which its serde attributes depend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Owner {
-    /// The object at the root, which is serialized by hand.
+pub(super) enum FieldOwner {
+    /// The root object, whose `Serialize` is written out.
     Root,
-    /// A struct whose fields are filled in one by one.
+    /// A struct whose fields have defaults of their own.
     Struct,
-    /// A struct whose `Default` gives every field that is left out.
+    /// A struct whose `Default` fills every field that is left out.
     Defaulted,
 }
 
 /// The widest line.
 const LINE_WIDTH: usize = 100;
 
-/// The widest list of arguments that rustfmt leaves on one line of an attribute.
-const ATTRIBUTE_WIDTH: usize = 70;
-
-impl Writer<'_> {
+impl VersionWriter<'_> {
     pub(super) fn structure(
         &mut self,
         id: ShapeId,
-        body: &Struct,
+        body: &StructShape,
         name: &TypeName,
-        docs: &Docs,
+        docs: &ShapeDocs,
     ) -> Vec<String> {
         let derives = &self.resource.shapes.shape(id).derives;
         let default = self.defaults.of_shape(id);
@@ -85,9 +86,9 @@ impl Writer<'_> {
         let mut taken = BTreeSet::new();
         let idents = idents(&body.fields, &mut taken);
         let owner = if default == DefaultImpl::Written && may_be_empty(body) {
-            Owner::Defaulted
+            FieldOwner::Defaulted
         } else {
-            Owner::Struct
+            FieldOwner::Struct
         };
         let fields = self.fields(body, &idents, docs, &mut taken, owner);
         let mut attributes = vec![self.derives(
@@ -97,7 +98,7 @@ impl Writer<'_> {
             derives,
         )];
         let mut arguments = container(rule(body, &idents));
-        if owner == Owner::Defaulted {
+        if owner == FieldOwner::Defaulted {
             arguments.push("default".to_owned());
         }
         attributes.extend(serde_lines(&arguments));
@@ -107,7 +108,7 @@ impl Writer<'_> {
             .and(fields.last())
             .map(|field| field.ident.clone());
         let view = StructView {
-            docs: docs::outer::<&str>(&docs.text, &[]),
+            docs: doc_comments::outer::<&str>(&docs.text, &[]),
             attributes,
             name,
             fields,
@@ -123,17 +124,17 @@ impl Writer<'_> {
         items
     }
 
-    /// A `Default` written by hand; `rest` is the field of members that are not declared.
+    /// A written-out `Default`; `rest` is the field of undeclared members.
     pub(super) fn default_impl(
         &mut self,
         name: &TypeName,
-        body: &Struct,
+        body: &StructShape,
         idents: &[RustIdent],
         rest: Option<RustIdent>,
-        owner: Owner,
+        owner: FieldOwner,
     ) -> String {
         let mut parts: Vec<String> = Vec::new();
-        if owner == Owner::Root {
+        if owner == FieldOwner::Root {
             parts.push("metadata: ObjectMeta::default()".to_owned());
         }
         for (field, ident) in body.fields.iter().zip(idents) {
@@ -147,11 +148,11 @@ impl Writer<'_> {
 
     pub(super) fn fields(
         &mut self,
-        body: &Struct,
+        body: &StructShape,
         idents: &[RustIdent],
-        docs: &Docs,
+        docs: &ShapeDocs,
         taken: &mut BTreeSet<RustIdent>,
-        owner: Owner,
+        owner: FieldOwner,
     ) -> Vec<FieldView> {
         let rule = rule(body, idents);
         let none = FieldDocs::default();
@@ -163,7 +164,7 @@ impl Writer<'_> {
         if let Some(rest) = &body.rest {
             let map = self.ty(&Ty::Map(Box::new(rest.clone())));
             let mut arguments = vec!["flatten".to_owned()];
-            if owner == Owner::Root {
+            if owner == FieldOwner::Root {
                 self.undeclared = true;
                 self.imports.add("serde::Deserializer");
                 arguments.push("deserialize_with = \"undeclared\"".to_owned());
@@ -180,11 +181,11 @@ impl Writer<'_> {
 
     fn field(
         &mut self,
-        field: &Field,
+        field: &StructField,
         ident: &RustIdent,
         docs: &FieldDocs,
-        rule: Rule,
-        owner: Owner,
+        rule: RenameRule,
+        owner: FieldOwner,
     ) -> FieldView {
         let base = self.ty(&field.ty);
         let optional = self.defaults.is_optional(field);
@@ -193,23 +194,23 @@ impl Writer<'_> {
             arguments.push(format!("rename = {:?}", field.json));
         }
         if optional {
-            // Without help, serde takes a null for an absent value.
+            // By default, serde reads null as an absent value.
             if field.nullable || field.ty == Ty::Json {
                 self.nullable = true;
                 self.imports.add("serde::Deserializer");
-                if owner != Owner::Defaulted {
+                if owner != FieldOwner::Defaulted {
                     arguments.push("default".to_owned());
                 }
                 arguments.push("deserialize_with = \"present\"".to_owned());
             }
-            if owner != Owner::Root {
+            if owner != FieldOwner::Root {
                 arguments.push("skip_serializing_if = \"Option::is_none\"".to_owned());
             }
-        } else if owner != Owner::Defaulted
+        } else if owner != FieldOwner::Defaulted
             && let Some(initial) = self.defaults.of_field(field)
         {
             arguments.push(match initial {
-                Initial::Default => "default".to_owned(),
+                DefaultValue::Default => "default".to_owned(),
                 initial => {
                     let function = self.function(field, ident, &initial);
                     format!("default = {function:?}")
@@ -221,20 +222,20 @@ impl Writer<'_> {
             (true, false) | (false, true) => format!("Option<{base}>"),
             (false, false) => base,
         };
-        // A type that is described in the same words needs no repetition.
+        // A description that the type repeats is printed there only.
         let text = match self.described(&field.ty) {
             Some(text) if text == docs.text => "",
             _ => &docs.text,
         };
         FieldView {
-            docs: docs::outer(text, &docs.limits),
+            docs: doc_comments::outer(text, &docs.limits),
             attributes: serde_lines(&arguments),
             ident: ident.clone(),
             ty: broken(ident, &ty),
         }
     }
 
-    fn setters(&mut self, body: &Struct, idents: &[RustIdent]) -> Vec<SetterView> {
+    fn setters(&mut self, body: &StructShape, idents: &[RustIdent]) -> Vec<SetterView> {
         let mut setters = Vec::new();
         for (field, ident) in body.fields.iter().zip(idents) {
             let base = self.ty(&field.ty);
@@ -257,7 +258,7 @@ impl Writer<'_> {
         setters
     }
 
-    /// What is said about the type of a field, if it is one of ours.
+    /// The description of a field's type, if that is generated.
     fn described(&self, ty: &Ty) -> Option<&str> {
         match ty {
             Ty::Shape(id) => Some(&self.resource.shapes.docs(*id).text),
@@ -265,8 +266,13 @@ impl Writer<'_> {
         }
     }
 
-    /// The function that gives the default of a field; equal ones are shared.
-    fn function(&mut self, field: &Field, ident: &RustIdent, initial: &Initial) -> String {
+    /// The name of the function that returns the default of a field; equal functions are shared.
+    fn function(
+        &mut self,
+        field: &StructField,
+        ident: &RustIdent,
+        initial: &DefaultValue,
+    ) -> String {
         let base = self.ty(&field.ty);
         let ty = if field.nullable {
             format!("Option<{base}>")
@@ -288,56 +294,29 @@ impl Writer<'_> {
         name
     }
 
-    /// The value of a field in a `Default` written by hand.
-    fn field_default(&mut self, field: &Field, ident: &RustIdent, owner: Owner) -> String {
+    /// The value of a field in a written-out `Default`.
+    fn field_default(
+        &mut self,
+        field: &StructField,
+        ident: &RustIdent,
+        owner: FieldOwner,
+    ) -> String {
         if self.defaults.is_optional(field) {
             return "None".to_owned();
         }
         match self.defaults.of_field(field) {
-            Some(Initial::Default) | None if field.nullable => "None".to_owned(),
-            Some(Initial::Default) | None => "Default::default()".to_owned(),
-            Some(initial) if owner == Owner::Defaulted => self.value(&initial, 12),
+            Some(DefaultValue::Default) | None if field.nullable => "None".to_owned(),
+            Some(DefaultValue::Default) | None => "Default::default()".to_owned(),
+            Some(initial) if owner == FieldOwner::Defaulted => self.value(&initial, 12),
             Some(initial) => self.function(field, ident, &initial) + "()",
         }
     }
 }
 
 /// Whether all members may be left out.
-fn may_be_empty(body: &Struct) -> bool {
+fn may_be_empty(body: &StructShape) -> bool {
     let mut fields = body.fields.iter();
-    fields.all(|field| field.presence != Presence::Required)
-}
-
-/// The names of the fields; one that needs no rename has the first right to its name.
-pub(super) fn idents(fields: &[Field], taken: &mut BTreeSet<RustIdent>) -> Vec<RustIdent> {
-    let mut list: Vec<Option<RustIdent>> = vec![None; fields.len()];
-    for (slot, field) in list.iter_mut().zip(fields) {
-        let ident = RustIdent::new(&field.json);
-        let natural = Rule::Camel.field(ident.bare()) == field.json || ident.bare() == field.json;
-        if natural && taken.insert(ident.clone()) {
-            *slot = Some(ident);
-        }
-    }
-    list.into_iter()
-        .zip(fields)
-        .map(|(slot, field)| slot.unwrap_or_else(|| RustIdent::unique(&field.json, taken)))
-        .collect()
-}
-
-pub(super) fn rule(body: &Struct, idents: &[RustIdent]) -> Rule {
-    rename::for_fields(
-        &idents
-            .iter()
-            .map(RustIdent::bare)
-            .zip(body.fields.iter().map(|f| f.json.as_str())),
-    )
-}
-
-pub(super) fn container(rule: Rule) -> Vec<String> {
-    rule.name()
-        .map(|name| format!("rename_all = {name:?}"))
-        .into_iter()
-        .collect()
+    fields.all(|field| field.presence != FieldPresence::Required)
 }
 
 /// The type of a field, on a line of its own if the first one would be too long.
@@ -348,22 +327,4 @@ fn broken(ident: &RustIdent, ty: &str) -> String {
     } else {
         format!(" {ty}")
     }
-}
-
-/// A serde attribute as rustfmt lays it out; none without arguments.
-pub(super) fn serde_lines(arguments: &[String]) -> Vec<String> {
-    if arguments.is_empty() {
-        return Vec::new();
-    }
-    let line = arguments.join(", ");
-    if line.len() <= ATTRIBUTE_WIDTH {
-        return vec![format!("#[serde({line})]")];
-    }
-    let mut lines = vec!["#[serde(".to_owned()];
-    for (index, argument) in arguments.iter().enumerate() {
-        let comma = if index + 1 < arguments.len() { "," } else { "" };
-        lines.push(format!("    {argument}{comma}"));
-    }
-    lines.push(")]".to_owned());
-    lines
 }

@@ -1,24 +1,24 @@
-//! A method as it first appears in the user's file: it compiles, harms nothing, and can be seen at work.
+//! Stubs of methods for the user's files: they compile, change nothing and log each call.
 
 use askama::Template;
 
 use super::layout::call;
-use super::method::{Context, JSON, Method, MethodShape, PredicateArgument};
-use crate::splice::ImportedNames;
+use super::method::{ContextType, JSON, MethodSignature, PredicateArgument, TraitMethod};
+use crate::splice::Imports;
 
-/// Where the names come from that every handler may use.
+/// The module with the names that handlers use.
 const PRELUDE: &str = "kopf_runtime::prelude";
 
-/// How names are written where the stub goes.
+/// The way in which a stub refers to names.
 #[derive(Clone, Copy, Debug)]
-pub enum Names<'a> {
-    /// Everything is imported, as in a new file.
+pub enum NameStyle<'a> {
+    /// All names are imported, as in a new file.
     Imported,
-    /// What the file does not import is written with its path.
+    /// Names that the file does not import get their paths.
     Qualified {
-        /// What the file imports.
-        imports: &'a ImportedNames,
-        /// The module of the kind, as seen from the file.
+        /// The imports of the file.
+        imports: &'a Imports,
+        /// The module of the kind.
         module: &'a str,
     },
 }
@@ -33,15 +33,15 @@ struct StubView<'a> {
 
 /// The text of a stub, without outer indentation and final line break.
 #[must_use]
-pub fn stub(method: &Method, names: Names<'_>) -> String {
+pub fn stub(method: &TraitMethod, names: NameStyle<'_>) -> String {
     with_body(method, names, body(method, names))
 }
 
-/// The same with something else to do.
+/// The stub with another body.
 #[must_use]
-pub(super) fn with_body(method: &Method, names: Names<'_>, body: Vec<String>) -> String {
+pub(super) fn with_body(method: &TraitMethod, names: NameStyle<'_>, body: Vec<String>) -> String {
     let (head, argument, result) = match &method.shape {
-        MethodShape::Handler { context } => {
+        MethodSignature::Handler { context } => {
             let result = names.result(context);
             let context = names.context(context);
             (
@@ -50,12 +50,12 @@ pub(super) fn with_body(method: &Method, names: Names<'_>, body: Vec<String>) ->
                 result,
             )
         }
-        MethodShape::Delay { object } => (
+        MethodSignature::Delay { object } => (
             format!("fn {}", method.name),
             format!("_object: {}", names.argument(object)),
             names.prelude("Duration"),
         ),
-        MethodShape::Predicate {
+        MethodSignature::Predicate {
             argument,
             argument_type,
         } => {
@@ -76,39 +76,41 @@ pub(super) fn with_body(method: &Method, names: Names<'_>, body: Vec<String>) ->
 
 pub(super) const INDENT: usize = 4;
 
-fn body(method: &Method, names: Names<'_>) -> Vec<String> {
+fn body(method: &TraitMethod, names: NameStyle<'_>) -> Vec<String> {
     let context = match &method.shape {
-        MethodShape::Handler { context } => context,
-        MethodShape::Delay { .. } => return vec![format!("{}::ZERO", names.prelude("Duration"))],
-        MethodShape::Predicate { .. } => return vec!["true".to_owned()],
+        MethodSignature::Handler { context } => context,
+        MethodSignature::Delay { .. } => {
+            return vec![format!("{}::ZERO", names.prelude("Duration"))];
+        }
+        MethodSignature::Predicate { .. } => return vec!["true".to_owned()],
     };
     let name = method.name.strip_prefix("r#").unwrap_or(&method.name);
     let arguments = match context {
-        Context::Change(_) => vec![
+        ContextType::Change(_) => vec![
             format!("\"{name} was called: {{}}\""),
             "cx.reason()".to_owned(),
         ],
-        Context::Field(..) => vec![
+        ContextType::Field(..) => vec![
             "old = ?cx.old_value()".to_owned(),
             "new = ?cx.new_value()".to_owned(),
             format!("\"{name} was called\""),
         ],
-        Context::Seen(_) => vec![
+        ContextType::Event(_) => vec![
             format!("\"{name} was called: {{:?}}\""),
             "cx.event_type()".to_owned(),
         ],
-        Context::Validation(_) | Context::Mutation(_) => vec![
+        ContextType::Validation(_) | ContextType::Mutation(_) => vec![
             format!("\"{name} was called: {{}}\""),
             "cx.operation()".to_owned(),
         ],
-        Context::Daemon(_) => return daemon_body(name, names),
-        Context::Probe => return probe_body(),
-        Context::Indexing(..) => return index_body(name, names),
-        Context::Startup | Context::Cleanup | Context::Login => vec![
+        ContextType::Daemon(_) => return daemon_body(name, names),
+        ContextType::Probe => return probe_body(),
+        ContextType::Index(..) => return index_body(name, names),
+        ContextType::Startup | ContextType::Cleanup | ContextType::Login => vec![
             format!("\"{name} was called: attempt {{}}\""),
             "cx.retry() + 1".to_owned(),
         ],
-        Context::Tick(_) => vec![
+        ContextType::Timer(_) => vec![
             format!("\"{name} was called: {{}}\""),
             "cx.name()".to_owned(),
         ],
@@ -120,15 +122,15 @@ fn body(method: &Method, names: Names<'_>) -> Vec<String> {
         ";",
     );
     lines.push(match context {
-        // Whoever has no source of its own asks where kubectl would.
-        Context::Login => format!("{}::infer().await", names.prelude("Credentials")),
+        // Without credentials of its own, an operator uses those that kubectl would use.
+        ContextType::Login => format!("{}::infer().await", names.prelude("Credentials")),
         _ => "Ok(())".to_owned(),
     });
     lines
 }
 
-/// A daemon that does nothing until it is told to stop, and every minute says that it is there.
-fn daemon_body(name: &str, names: Names<'_>) -> Vec<String> {
+/// A daemon that logs every minute until it is stopped.
+fn daemon_body(name: &str, names: NameStyle<'_>) -> Vec<String> {
     let minute = format!("{}::from_secs(60)", names.prelude("Duration"));
     let info = format!("{}!(\"{name} is running\");", names.prelude("info"));
     vec![
@@ -139,13 +141,17 @@ fn daemon_body(name: &str, names: Names<'_>) -> Vec<String> {
     ]
 }
 
-/// A probe that finds nothing wrong; it is asked too often to tell the log of it.
+/// A probe that succeeds; it is called too often for a log line.
 fn probe_body() -> Vec<String> {
-    vec!["cx.set_result(&\"well\")?;".to_owned(), "Ok(())".to_owned()]
+    vec![
+        "cx.set_result(&\"healthy\")?;".to_owned(),
+        "Ok(())".to_owned(),
+    ]
 }
 
-/// Nothing is found; it is said quietly, for there may be many objects.
-fn index_body(name: &str, names: Names<'_>) -> Vec<String> {
+/// An index function without entries; it logs at the debug level, because there may be many
+/// objects.
+fn index_body(name: &str, names: NameStyle<'_>) -> Vec<String> {
     let arguments = [
         format!("\"{name} was called: {{}}\""),
         "cx.name()".to_owned(),
@@ -158,12 +164,12 @@ fn index_body(name: &str, names: Names<'_>) -> Vec<String> {
 
 // === impl Names ===
 
-impl Names<'_> {
+impl NameStyle<'_> {
     pub(super) fn prelude(self, name: &str) -> String {
         self.write(PRELUDE, name)
     }
 
-    fn result(self, context: &Context) -> String {
+    fn result(self, context: &ContextType) -> String {
         let result = self.prelude(context.result());
         match context.index() {
             Some(index) => format!("{result}<{}>", self.of_kind(index)),
@@ -171,22 +177,25 @@ impl Names<'_> {
         }
     }
 
-    fn context(self, context: &Context) -> String {
+    fn context(self, context: &ContextType) -> String {
         let generic = self.prelude(context.runtime_type());
         match context {
-            Context::Change(object)
-            | Context::Seen(object)
-            | Context::Validation(object)
-            | Context::Mutation(object)
-            | Context::Daemon(object)
-            | Context::Tick(object)
-            | Context::Indexing(object, _) => {
+            ContextType::Change(object)
+            | ContextType::Event(object)
+            | ContextType::Validation(object)
+            | ContextType::Mutation(object)
+            | ContextType::Daemon(object)
+            | ContextType::Timer(object)
+            | ContextType::Index(object, _) => {
                 format!("{generic}<{}>", self.object(object))
             }
-            Context::Field(object, field) => {
+            ContextType::Field(object, field) => {
                 format!("{generic}<{}, {}>", self.of_kind(object), self.field(field))
             }
-            Context::Startup | Context::Cleanup | Context::Login | Context::Probe => generic,
+            ContextType::Startup
+            | ContextType::Cleanup
+            | ContextType::Login
+            | ContextType::Probe => generic,
         }
     }
 
@@ -198,8 +207,8 @@ impl Names<'_> {
         }
     }
 
-    /// The type of a field with each imported name in it written as it has to be here.
-    fn field(self, field: &crate::model::handler::FieldType) -> String {
+    /// The type of a field, with paths for the names that are not imported.
+    fn field(self, field: &crate::model::handler::ImportedType) -> String {
         let local: Vec<&str> = field
             .paths
             .iter()

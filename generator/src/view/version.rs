@@ -4,15 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use askama::Template;
 
-use super::docs;
+use super::doc_comments;
 use super::enumeration::{IntOrStringView, QuantityView};
-use super::imports::{Imports, declaration, sort_key};
-use crate::model::Home;
-use crate::model::initial::Defaults;
-use crate::model::name::TypeName;
+use super::imports::{ImportList, declaration, sort_key};
+use super::version_writer::{VersionWriter, print};
+use crate::model::DefiningModule;
+use crate::model::default_values::Defaults;
+use crate::model::generated_types::{ShapeBody, ShapeId};
+use crate::model::identifier::TypeName;
 use crate::model::options::Options;
-use crate::model::resource::{Resource, Version};
-use crate::model::types::{Body, ShapeId, Ty};
+use crate::model::resource::{CustomResource, TypedVersion};
 
 #[derive(Template)]
 #[template(path = "types/version.rs")]
@@ -35,7 +36,7 @@ struct FunctionView {
     value: String,
 }
 
-/// What is derived for values that are numbers or texts.
+/// The derives of values that are numbers or strings.
 const MIXED_DERIVES: &[&str] = &[
     "Clone",
     "Debug",
@@ -45,28 +46,18 @@ const MIXED_DERIVES: &[&str] = &[
     "Serialize",
 ];
 
-/// Writes one version.
-pub(super) struct Writer<'a> {
-    pub(super) resource: &'a Resource,
-    pub(super) version: &'a Version,
-    pub(super) options: &'a Options,
-    pub(super) defaults: Defaults<'a>,
-    pub(super) imports: Imports,
-    pub(super) functions: BTreeMap<(String, String), String>,
-    pub(super) function_names: BTreeSet<String>,
-    pub(super) nullable: bool,
-    pub(super) undeclared: bool,
-    pub(super) constants: bool,
-}
-
 /// The text of the module of a version.
-pub(super) fn render(resource: &Resource, version: &Version, options: &Options) -> String {
-    let mut writer = Writer {
+pub(super) fn render(
+    resource: &CustomResource,
+    version: &TypedVersion,
+    options: &Options,
+) -> String {
+    let mut writer = VersionWriter {
         resource,
         version,
         options,
         defaults: Defaults::new(&resource.shapes),
-        imports: Imports::default(),
+        imports: ImportList::default(),
         functions: BTreeMap::new(),
         function_names: BTreeSet::new(),
         nullable: false,
@@ -82,7 +73,7 @@ pub(super) fn render(resource: &Resource, version: &Version, options: &Options) 
         items.extend(writer.shape(*id, name));
     }
     let view = VersionView {
-        docs: docs::inner::<&str>(&summary(resource, version), &[]),
+        docs: doc_comments::inner::<&str>(&summary(resource, version), &[]),
         shared: writer.shared(),
         imports: writer.imports.lines(),
         items,
@@ -98,7 +89,7 @@ pub(super) fn render(resource: &Resource, version: &Version, options: &Options) 
     print(&view)
 }
 
-fn summary(resource: &Resource, version: &Version) -> String {
+fn summary(resource: &CustomResource, version: &TypedVersion) -> String {
     let stored = if version.storage {
         ", in which objects are stored"
     } else {
@@ -110,66 +101,47 @@ fn summary(resource: &Resource, version: &Version) -> String {
     )
 }
 
-pub(super) fn print(view: &impl Template) -> String {
-    view.render().expect("writing to a string cannot fail")
-}
-
 // === impl Writer ===
 
-impl Writer<'_> {
+impl VersionWriter<'_> {
     fn shape(&mut self, id: ShapeId, name: &TypeName) -> Vec<String> {
         let shapes = &self.resource.shapes;
         let (shape, docs) = (shapes.shape(id), shapes.docs(id));
         match &shape.body {
-            Body::Struct(body) => self.structure(id, body, name, docs),
-            Body::StringEnum(values) => vec![self.string_enum(values, name, docs, &shape.derives)],
-            Body::IntEnum(values) => self.int_enum(values, name, docs, &shape.derives),
-            Body::Quantity => {
+            ShapeBody::Struct(body) => self.structure(id, body, name, docs),
+            ShapeBody::StringEnum(values) => {
+                vec![self.string_enum(values, name, docs, &shape.derives)]
+            }
+            ShapeBody::IntEnum(values) => self.int_enum(values, name, docs, &shape.derives),
+            ShapeBody::Quantity => {
                 let derives = self.derive_list(MIXED_DERIVES, &shape.derives);
                 vec![print(&QuantityView { name, derives })]
             }
-            Body::IntOrString => {
+            ShapeBody::IntOrString => {
                 self.imports
                     .add("k8s_openapi::apimachinery::pkg::util::intstr");
                 let derives = self.derive_list(MIXED_DERIVES, &shape.derives);
                 vec![print(&IntOrStringView { name, derives })]
             }
-            Body::Alias(ty) => vec![format!("pub type {name} = {};", self.ty(ty))],
-            Body::Union(variants) => vec![self.union(variants, name, docs, &shape.derives)],
-            Body::Untagged(types) => vec![self.untagged(types, name, docs, &shape.derives)],
+            ShapeBody::Alias(ty) => vec![format!("pub type {name} = {};", self.ty(ty))],
+            ShapeBody::Union(variants) => vec![self.union(variants, name, docs, &shape.derives)],
+            ShapeBody::Untagged(types) => vec![self.untagged(types, name, docs, &shape.derives)],
         }
     }
 
-    /// A type as it is written in this module.
-    pub(super) fn ty(&mut self, ty: &Ty) -> String {
-        match ty {
-            Ty::Bool => "bool".to_owned(),
-            Ty::Int(int) => int.name().to_owned(),
-            Ty::Float => "f64".to_owned(),
-            Ty::String => "String".to_owned(),
-            Ty::Json => self.imports.add("serde_json::Value"),
-            Ty::Known(known) if known.path.starts_with("k8s_openapi::") => {
-                self.imports.add(&known.path)
-            }
-            Ty::Known(known) => known.path.clone(),
-            Ty::Vec(inner) => format!("Vec<{}>", self.ty(inner)),
-            Ty::Map(inner) => {
-                let map = self.imports.add("std::collections::BTreeMap");
-                format!("{map}<String, {}>", self.ty(inner))
-            }
-            Ty::Nullable(inner) => format!("Option<{}>", self.ty(inner)),
-            Ty::Shape(id) => self.version.type_names.of(*id).to_string(),
-        }
-    }
-
-    /// The declarations of types that are defined elsewhere.
+    /// The re-exports of types that other modules define.
     fn shared(&self) -> Vec<String> {
         let mut modules: Vec<(String, Vec<String>)> = self
             .version
             .type_names
             .shared
             .iter()
-            .map(|(home, names)| (self.module(home), names.iter().map(renamed).collect()))
+            .map(|(module, names)| {
+                (
+                    self.module_path(module),
+                    names.iter().map(renamed).collect(),
+                )
+            })
             .collect();
         modules.sort_by_key(|(module, names)| sort_key(module, names.iter()));
         modules
@@ -180,32 +152,15 @@ impl Writer<'_> {
             .collect()
     }
 
-    fn module(&self, home: &Home) -> String {
-        match home {
-            Home::Version(rank) => format!("super::{}", self.resource.versions[*rank].module),
-            Home::Resource { resource, version } => format!("super::super::{resource}::{version}"),
-        }
-    }
-
-    pub(super) fn derives(
-        &self,
-        first: &[&str],
-        default: &[&str],
-        last: &[&str],
-        more: &[String],
-    ) -> String {
-        let standard: Vec<&str> = first.iter().chain(default).chain(last).copied().collect();
-        format!("#[derive({})]", self.derive_list(&standard, more))
-    }
-
-    pub(super) fn derive_list(&self, standard: &[&str], more: &[String]) -> String {
-        let mut list: Vec<&str> = standard.to_vec();
-        for derive in self.options.derives_everywhere.iter().chain(more) {
-            if !list.contains(&derive.as_str()) {
-                list.push(derive);
+    fn module_path(&self, module: &DefiningModule) -> String {
+        match module {
+            DefiningModule::Version(rank) => {
+                format!("super::{}", self.resource.versions[*rank].module)
+            }
+            DefiningModule::Resource { resource, version } => {
+                format!("super::super::{resource}::{version}")
             }
         }
-        list.join(", ")
     }
 }
 

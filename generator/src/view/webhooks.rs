@@ -1,4 +1,4 @@
-//! `deploy/webhooks.yaml`: what leads the API server to the webhooks of an operator.
+//! `deploy/webhooks.yaml`: the Service, certificates and configurations of an operator's webhooks.
 
 use askama::Template;
 use kopf_core::admission::configuration::{
@@ -13,10 +13,10 @@ use kopf_core::handler::HandlerId;
 use kopf_core::handler::filter::TextTest;
 use serde_json::Value;
 
-use crate::load::manifest::{ConfigurationOwner, Operation};
-use crate::model::handler::{Expected, Subject};
+use crate::load::manifest::{Configuration, Operation};
+use crate::model::handler::{FilterSubject, FilterTest};
 use crate::model::operator::{HandledKind, Operator};
-use crate::model::webhook::{Endpoint, Role, Webhook};
+use crate::model::webhook::{Webhook, WebhookEndpoint, WebhookRole};
 
 /// `deploy/webhooks.yaml`.
 #[derive(Debug, Template)]
@@ -26,19 +26,19 @@ pub struct WebhooksView<'a> {
     service: String,
     configuration_name: &'a str,
     /// The configurations, if the operator does not write them.
-    emitted: Option<Vec<Emitted>>,
+    emitted: Option<Vec<EmittedConfiguration>>,
     /// The kinds of configurations that the operator fills.
     managed: Vec<&'static str>,
 }
 
 #[derive(Debug)]
-struct Emitted {
+struct EmittedConfiguration {
     kind: &'static str,
     entries: String,
 }
 
 impl<'a> WebhooksView<'a> {
-    /// What the webhooks of `operator` need; `None` if it has none.
+    /// The objects for the webhooks of `operator`; `None` if it has none.
     #[must_use]
     pub fn new(operator: &'a Operator) -> Option<Self> {
         if !operator.has_webhooks() {
@@ -74,7 +74,11 @@ impl<'a> WebhooksView<'a> {
     }
 }
 
-fn emitted(operator: &Operator, role: CoreRole, specs: &[(&HandledKind, WebhookSpec)]) -> Emitted {
+fn emitted(
+    operator: &Operator,
+    role: CoreRole,
+    specs: &[(&HandledKind, WebhookSpec)],
+) -> EmittedConfiguration {
     let webhooks: Vec<_> = specs
         .iter()
         .map(|(kind, spec)| Configured {
@@ -106,7 +110,7 @@ fn emitted(operator: &Operator, role: CoreRole, specs: &[(&HandledKind, WebhookS
     .expect("ids are unique within a kind, and the name was checked");
     let mut text = String::new();
     write_yaml(&mut text, &Value::Array(entries), 2);
-    Emitted {
+    EmittedConfiguration {
         kind: role.configuration_kind(),
         entries: text.trim_end().to_owned(),
     }
@@ -115,8 +119,8 @@ fn emitted(operator: &Operator, role: CoreRole, specs: &[(&HandledKind, WebhookS
 /// The webhook as the runtime will declare it.
 fn spec(webhook: &Webhook) -> WebhookSpec {
     let role = match webhook.role {
-        Role::Validate => CoreRole::Validating,
-        Role::Mutate => CoreRole::Mutating,
+        WebhookRole::Validate => CoreRole::Validating,
+        WebhookRole::Mutate => CoreRole::Mutating,
     };
     let mut spec = WebhookSpec::new(HandlerId::new(&webhook.full_id()), role);
     spec.operations = webhook
@@ -130,9 +134,9 @@ fn spec(webhook: &Webhook) -> WebhookSpec {
         })
         .collect();
     spec.endpoint = match &webhook.endpoint {
-        Endpoint::Main => CoreEndpoint::Main,
-        Endpoint::Subresource(name) => CoreEndpoint::Subresource(name.clone()),
-        Endpoint::All => CoreEndpoint::All,
+        WebhookEndpoint::Main => CoreEndpoint::Main,
+        WebhookEndpoint::Subresource(name) => CoreEndpoint::Subresource(name.clone()),
+        WebhookEndpoint::All => CoreEndpoint::All,
     };
     if webhook.side_effects {
         spec.side_effects = SideEffects::NoneOnDryRun;
@@ -147,23 +151,24 @@ fn spec(webhook: &Webhook) -> WebhookSpec {
         spec.timeout = timeout;
     }
     for filter in &webhook.filters {
-        let Subject::Label(key) = &filter.subject else {
+        let FilterSubject::Label(key) = &filter.subject else {
             continue;
         };
         let test = match &filter.expected {
-            Expected::Present => TextTest::Present,
-            Expected::Absent => TextTest::Absent,
-            Expected::Equals(value) => {
+            FilterTest::Present => TextTest::Present,
+            FilterTest::Absent => TextTest::Absent,
+            FilterTest::Equals(value) => {
                 TextTest::Equals(value.as_str().unwrap_or_default().to_owned())
             }
-            Expected::Predicate(_) => continue,
+            FilterTest::Predicate(_) => continue,
         };
         spec.filters.labels.push((key.clone(), test.into()));
     }
     spec
 }
 
-/// Writes JSON as YAML in block style; texts are quoted, so that nobody can misread them.
+/// Writes JSON as YAML in block style, with quoted strings. Hand-written, because no YAML
+/// serializer is among the dependencies and the values are plain JSON.
 fn write_yaml(text: &mut String, value: &Value, indent: usize) {
     let pad = " ".repeat(indent);
     match value {

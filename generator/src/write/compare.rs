@@ -82,7 +82,7 @@ pub(super) fn compare(
     let mut next = LockFile::with_notes(&plan.notes);
     for file in &plan.files {
         let on_disk = read_if_exists(&file.path.below(root))?;
-        if let Content::Generated(text) = &file.content {
+        if let FileContent::Generated(text) = &file.content {
             next.record(file.path.clone(), Sha256Hex::of(text.as_bytes()));
         }
         match decide(file, on_disk, lock, edited)? {
@@ -150,7 +150,7 @@ fn decide(
                 })
             }
         }
-        (Content::Splice { before, after }, Some(bytes)) if bytes == before.as_bytes() => {
+        (FileContent::Splice { before, after }, Some(bytes)) if bytes == before.as_bytes() => {
             if before == after {
                 FileDecision::Keep
             } else {
@@ -161,7 +161,7 @@ fn decide(
                 })
             }
         }
-        (Content::Splice { .. }, _) => return Err(Error::ChangedMeanwhile(path)),
+        (FileContent::Splice { .. }, _) => return Err(Error::ChangedMeanwhile(path)),
     })
 }
 

@@ -80,7 +80,7 @@ fn definitions_without_the_requested_version_are_skipped() {
     ");
     insta::assert_snapshot!(with(&["--version", "v3"]), @r"
     exit 1
-    error[KG0204]: no definition has a version `v3`
+    error[KG0204]: no CRD has a version `v3`
      --> gadget.yaml:1:1
       |
     1 | apiVersion: apiextensions.k8s.io/v1

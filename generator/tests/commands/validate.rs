@@ -330,11 +330,10 @@ fn conflicting_resources_are_reported() {
         "a webhook needs `validate` or `mutate`",
     );
     let blocking = "{crd: crds/widget.yaml, admission: [{validate: f, persistent: true}]}";
-    let refused = "while no operator runs, requests for Widget are refused";
+    let refused = "while no operator runs, the API server rejects requests for Widget";
     expect(&manifest(blocking), "note", "KG0621", refused);
     let pods = manifest("{builtin: v1/Pod, admission: [{validate: f}]}");
-    let message =
-        "while the operator does not answer, requests for Pod are refused in the whole cluster";
+    let message = "while the operator does not answer, the API server rejects requests for Pod in the whole cluster";
     expect(&pods, "warning", "KG0621", message);
     let passing = manifest("{builtin: v1/Pod, admission: [{validate: f, ignore_failures: true}]}");
     assert!(!passing.contains("KG0621"), "{passing}");

@@ -18,13 +18,13 @@ fn webhooks_are_added_and_removed_by_commands() {
     ];
     insta::assert_snapshot!(shell.run(&check), @r"
     exit 0
-    note[KG0621]: while no operator runs, requests for Widget are refused
+    note[KG0621]: while no operator runs, the API server rejects requests for Widget
       --> kopf.yaml:11:74
        |
     11 |       - {validate: check_size, operations: [CREATE, UPDATE], persistent: true, labels: {tier: present}}
        |                                                                          ^^^^ it stays when the operator stops
        |
-       = help: `ignore_failures: true` lets them pass
+       = help: with `ignore_failures: true` the API server admits them
 
     warning[KG0622]: `kubectl apply -k deploy` leaves out deploy/webhooks.yaml
      --> deploy/kustomization.yaml:3:1
@@ -146,7 +146,7 @@ resources:
     let output = shell.run(&["generate", "--color", "never"]);
     assert_eq!(output.matches("warning[KG0621]").count(), 1, "{output}");
     assert!(
-        output.contains("requests for Pod are refused in the whole cluster"),
+        output.contains("the API server rejects requests for Pod in the whole cluster"),
         "{output}"
     );
 }

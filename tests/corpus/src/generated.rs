@@ -4,8 +4,8 @@ use std::path::Path;
 use std::{fs, io};
 
 use kopf_gen::diagnostic::{Diagnostics, Severity, SourceId, Sources, Style, human};
-use kopf_gen::model::resource::Resource;
-use kopf_gen::types::{self, Request};
+use kopf_gen::model::resource::CustomResource;
+use kopf_gen::types::{self, TypesRequest};
 use serde_json::{Value, json};
 
 use crate::corpus::{Corpus, DefinitionFile};
@@ -73,7 +73,7 @@ pub fn generate(files: &[&DefinitionFile], choice: VersionSubset) -> io::Result<
         ));
     }
     let ids: Vec<SourceId> = origins.iter().map(|(id, _)| *id).collect();
-    let request = Request::default();
+    let request = TypesRequest::default();
     let mut diagnostics = Diagnostics::new();
     let resources = types::resources(&sources, &ids, &request, &mut diagnostics);
     let mut generated = Generated {

@@ -13,7 +13,7 @@ async fn daemons_run_until_the_object_is_deleted() -> TestResult {
     let operator = fixture.start()?;
     fixture.apply_object().await?;
     for ping in [
-        "=> Ping from a thread beside kopf-example-1",
+        "=> Ping from a thread for kopf-example-1",
         "=> Ping from a task: field=\"value\", retry=0",
     ] {
         operator.wait_for_log(ping).await?;
@@ -27,11 +27,11 @@ async fn daemons_run_until_the_object_is_deleted() -> TestResult {
     ] {
         operator.wait_for_log(line).await?;
     }
-    assert_eq!(count(&operator, "does not listen"), 0);
+    assert_eq!(count(&operator, "ignores the stop signal"), 0);
     let label = json!({"metadata": {"labels": {"endless": "yes"}}});
     examples.merge(EXAMPLE, label).await?;
     operator
-        .wait_for_log("=> Ping from a task that does not listen")
+        .wait_for_log("=> Ping from a task that ignores the stop signal")
         .await?;
     examples
         .merge(EXAMPLE, json!({"spec": {"field": "last"}}))

@@ -17,7 +17,7 @@ async fn a_program_reads_an_index_of_its_embedded_operator_and_stops_it() -> Tes
         .wait_for_log("The cluster has [\"kopf-example-1=value\"].")
         .await?;
     program
-        .wait_for_log("kopf-example-1 is handled inside of another program")
+        .wait_for_log("kopf-example-1 is handled by an embedded operator")
         .await?;
     let examples = fixture.kopf_examples().await?;
     let edit = json!({"spec": {"field": "changed"}});

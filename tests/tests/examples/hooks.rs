@@ -19,7 +19,7 @@ async fn tasks_start_after_the_startup_handler_and_end_with_their_pods_or_the_op
         "Activity 'get_ready' succeeded.",
         "Activity 'get_lucky' failed temporarily: no luck yet",
         "=> Lucky at attempt 3",
-        "=> The task of short-lived is there",
+        "=> The task of short-lived is running",
     ] {
         operator.wait_for_log(line).await?;
     }
@@ -29,11 +29,11 @@ async fn tasks_start_after_the_startup_handler_and_end_with_their_pods_or_the_op
 
     fixture.apply_object().await?;
     operator
-        .wait_for_log("=> The task of kopf-pod-1 is there")
+        .wait_for_log("=> The task of kopf-pod-1 is running")
         .await?;
     pods.delete("short-lived").await?;
     operator
-        .wait_for_log("=> The task of short-lived ends with it")
+        .wait_for_log("=> The task of short-lived ends with the Pod")
         .await?;
     operator.signal(Signal::INT)?;
     assert_eq!(operator.wait().await?, Ending::Exit(0));
@@ -44,7 +44,7 @@ async fn tasks_start_after_the_startup_handler_and_end_with_their_pods_or_the_op
     ] {
         assert_eq!(count(&operator, line), 1, "{}", operator.log());
     }
-    assert_eq!(count(&operator, "The task of short-lived says goodbye"), 0);
+    assert_eq!(count(&operator, "The task of short-lived has ended"), 0);
     let untouched = pods.get("kopf-pod-1").await?;
     assert_eq!(untouched.metadata.finalizers, None);
     pods.delete("kopf-pod-1").await?;

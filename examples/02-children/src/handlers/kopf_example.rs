@@ -1,4 +1,4 @@
-//! What happens to a KopfExample.
+//! Handlers for KopfExample objects.
 
 use k8s_openapi::api::core::v1::Pod;
 use kopf_runtime::prelude::*;
@@ -24,7 +24,8 @@ impl KopfExampleHandlers for Operator {
             },
         }))?;
 
-        // The Pod gets the namespace, the labels, an owner, and a name that begins with ours.
+        // The Pod gets the namespace and the labels of the object, an owner reference to it, and a name
+        // that starts with its name.
         cx.adopt(&mut pod)?;
         let pod = cx.api().create(&PostParams::default(), &pod).await?;
 

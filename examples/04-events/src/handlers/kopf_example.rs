@@ -1,4 +1,4 @@
-//! What happens to a KopfExample.
+//! Handlers for KopfExample objects.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kopf_runtime::prelude::*;

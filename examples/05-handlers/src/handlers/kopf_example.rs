@@ -1,4 +1,4 @@
-//! What happens to a KopfExample.
+//! Handlers for KopfExample objects.
 
 use kopf_runtime::prelude::*;
 
@@ -6,7 +6,7 @@ use super::Operator;
 use crate::generated::kopf_example::{KopfExample, KopfExampleHandlers};
 
 impl KopfExampleHandlers for Operator {
-    /// Called when a KopfExample is there when the operator starts.
+    /// Called when a KopfExample already exists when the operator starts.
     async fn resume_fn_1(&self, _: &mut ChangeContext<KopfExample>) -> HandlerResult {
         info!("RESUMED 1st");
         Ok(())
@@ -18,7 +18,7 @@ impl KopfExampleHandlers for Operator {
         Ok(())
     }
 
-    /// Called when a KopfExample is there when the operator starts.
+    /// Called when a KopfExample already exists when the operator starts.
     async fn resume_fn_2(&self, _: &mut ChangeContext<KopfExample>) -> HandlerResult {
         info!("RESUMED 2nd");
         Ok(())

@@ -1,4 +1,4 @@
-//! What happens to a KopfExample.
+//! Handlers for KopfExample objects.
 
 use kopf_runtime::prelude::*;
 
@@ -6,12 +6,12 @@ use super::Operator;
 use crate::generated::kopf_example::{KopfExample, KopfExampleHandlers};
 
 impl KopfExampleHandlers for Operator {
-    /// Called for everything that is seen of a KopfExample.
+    /// Called for every watch event of a KopfExample.
     async fn event_fn_with_error(&self, _: &mut EventContext<KopfExample>) -> HandlerResult {
         Err("Oops!".into())
     }
 
-    /// Called for everything that is seen of a KopfExample.
+    /// Called for every watch event of a KopfExample.
     async fn normal_event_fn(&self, cx: &mut EventContext<KopfExample>) -> HandlerResult {
         info!("Event received: {:?} {}", cx.event_type(), cx.raw());
         Ok(())

@@ -1,4 +1,4 @@
-//! What happens to a KopfExample.
+//! Handlers for KopfExample objects.
 
 use kopf_runtime::prelude::*;
 

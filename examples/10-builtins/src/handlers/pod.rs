@@ -1,4 +1,4 @@
-//! What happens to a Pod.
+//! Handlers for Pod objects.
 
 use kopf_runtime::prelude::*;
 use kube::api::DeleteParams;
@@ -7,7 +7,7 @@ use super::Operator;
 use crate::generated::pod::{Pod, PodHandlers};
 
 impl PodHandlers for Operator {
-    /// Called when a Pod is created or is there when the operator starts.
+    /// Called when a Pod is created or already exists when the operator starts.
     async fn pod_in_sight(&self, cx: &mut ChangeContext<Pod>) -> HandlerResult {
         let left = self.life.saturating_sub(cx.runtime());
         if !left.is_zero() {
@@ -20,7 +20,7 @@ impl PodHandlers for Operator {
         Ok(())
     }
 
-    /// Whether a Pod is one for `pod_in_sight`: those that run the cluster are not.
+    /// Whether the filter of `pod_in_sight` accepts a Pod: Pods that run the cluster are spared.
     fn is_mortal(&self, pod: &Pod) -> bool {
         !pod.namespace().is_some_and(|it| it.starts_with("kube-"))
     }

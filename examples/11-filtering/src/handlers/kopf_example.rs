@@ -1,4 +1,4 @@
-//! What happens to a KopfExample.
+//! Handlers for KopfExample objects.
 
 use kopf_runtime::prelude::*;
 
@@ -32,7 +32,7 @@ impl KopfExampleHandlers for Operator {
 
     /// Called when a KopfExample is created.
     async fn label_has_another_value(&self, _: &mut ChangeContext<KopfExample>) -> HandlerResult {
-        info!("Label is not matching; this line is never seen.");
+        info!("Label is not matching; this line is never logged.");
         Ok(())
     }
 
@@ -62,7 +62,7 @@ impl KopfExampleHandlers for Operator {
 
     /// Called when a KopfExample is created.
     async fn annotation_has_another_value(&self, _: &mut ChangeContext<KopfExample>) -> HandlerResult {
-        info!("Annotation is not matching; this line is never seen.");
+        info!("Annotation is not matching; this line is never logged.");
         Ok(())
     }
 
@@ -96,18 +96,18 @@ impl KopfExampleHandlers for Operator {
         Ok(())
     }
 
-    /// Whether the label `somelabel` is one for `label_is_accepted`.
-    /// Whether the annotation `someannotation` is one for `annotation_is_accepted`.
+    /// Whether the filter of `label_is_accepted` accepts the label `somelabel`.
+    /// Whether the filter of `annotation_is_accepted` accepts the annotation `someannotation`.
     fn starts_with_some(&self, value: Option<&str>) -> bool {
         value.is_some_and(|value| value.starts_with("some"))
     }
 
-    /// Whether a KopfExample is one for `object_is_accepted`.
+    /// Whether the filter of `object_is_accepted` accepts a KopfExample.
     fn has_a_field(&self, object: &KopfExample) -> bool {
         object.spec.field.is_some()
     }
 
-    /// Whether a KopfExample is one for `object_has_items`.
+    /// Whether the filter of `object_has_items` accepts a KopfExample.
     fn has_items(&self, object: &KopfExample) -> bool {
         object.spec.items.is_some()
     }

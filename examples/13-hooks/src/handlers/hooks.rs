@@ -1,4 +1,4 @@
-//! What happens to the operator as a whole.
+//! The hooks of the operator: startup, cleanup, login and probes.
 
 use kopf_runtime::prelude::*;
 
@@ -6,16 +6,18 @@ use super::Operator;
 use crate::generated::hooks::Hooks;
 
 impl Hooks for Operator {
-    /// Called when the operator starts: nothing is asked of the cluster before it has succeeded.
+    /// Called when the operator starts. The operator sends no request to the cluster before this
+    /// succeeds.
     async fn get_ready(&self, cx: &mut StartupContext) -> HandlerResult {
         info!("=> Ready in a second");
         tokio::time::sleep(Duration::from_secs(1)).await;
-        // The handlers of this operator are quick: two seconds to finish are plenty.
+        // The handlers of this operator are quick: two seconds are enough to finish.
         cx.settings().shutdown.grace = Duration::from_secs(2);
         Ok(())
     }
 
-    /// Called when the operator starts: nothing is asked of the cluster before it has succeeded.
+    /// Called when the operator starts. The operator sends no request to the cluster before this
+    /// succeeds.
     async fn get_lucky(&self, cx: &mut StartupContext) -> HandlerResult {
         if cx.retry() < 2 {
             return Err(HandlerError::temporary("no luck yet").after(Duration::from_millis(100)));
@@ -27,7 +29,7 @@ impl Hooks for Operator {
     /// Called when the operator stops, after all other handlers have ended.
     async fn end_tasks(&self, _cx: &mut CleanupContext) -> HandlerResult {
         let mut tasks = self.tasks.lock().await;
-        info!("=> {} tasks are asked to end", tasks.len());
+        info!("=> {} tasks must end", tasks.len());
         self.ending.send_replace(true);
         while tasks.join_next().await.is_some() {}
         info!("=> All tasks have ended");

@@ -1,4 +1,4 @@
-//! What happens to a Pod.
+//! Handlers for Pod objects.
 
 use kopf_runtime::prelude::*;
 use tokio::sync::Mutex;
@@ -7,10 +7,10 @@ use tokio::task::AbortHandle;
 use super::Operator;
 use crate::generated::pod::{Pod, PodHandlers};
 
-/// How often a task says that it is there.
+/// The time between two log lines of a task.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What is remembered of a Pod while the operator runs: the task beside it.
+/// The in-memory state of a Pod while the operator runs: its background task.
 #[derive(Debug, Default)]
 pub struct PodTask {
     task: Mutex<Option<AbortHandle>>,
@@ -21,12 +21,12 @@ impl Memo<Pod> for PodTask {}
 impl PodHandlers for Operator {
     type Memo = PodTask;
 
-    /// Called for everything that is seen of a Pod.
+    /// Called for every watch event of a Pod.
     async fn pod_task(&self, cx: &mut EventContext<Pod>) -> HandlerResult {
         let mut task = cx.memo::<PodTask>().task.lock().await;
         if cx.event_type() == WatchEventType::Deleted {
             if let Some(task) = task.take() {
-                info!("=> The task of {} ends with it", cx.name());
+                info!("=> The task of {} ends with the Pod", cx.name());
                 task.abort();
             }
         } else if task.is_none() {
@@ -34,10 +34,10 @@ impl PodHandlers for Operator {
             let mut ending = self.ending.subscribe();
             let work = async move {
                 while !*ending.borrow_and_update() {
-                    info!("=> The task of {name} is there");
+                    info!("=> The task of {name} is running");
                     tokio::time::sleep(PAUSE).await;
                 }
-                info!("=> The task of {name} says goodbye");
+                info!("=> The task of {name} has ended");
             };
             *task = Some(self.tasks.lock().await.spawn(work));
         }

@@ -1,4 +1,4 @@
-//! What happens to a KopfExample.
+//! Handlers for KopfExample objects.
 
 use kopf_runtime::prelude::*;
 
@@ -8,12 +8,12 @@ use crate::generated::kopf_example::{KopfExample, KopfExampleHandlers};
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl KopfExampleHandlers for Operator {
-    /// Runs beside a KopfExample as long as it is there.
+    /// Runs for a KopfExample as long as the object exists.
     async fn background_sync(&self, cx: &mut DaemonContext<KopfExample>) -> HandlerResult {
         let name = cx.name().to_owned();
         cx.blocking(move |stop| {
             while stop.sleep_blocking(PAUSE) {
-                info!("=> Ping from a thread beside {name}");
+                info!("=> Ping from a thread for {name}");
             }
         })
         .await?;
@@ -21,7 +21,7 @@ impl KopfExampleHandlers for Operator {
         Ok(())
     }
 
-    /// Runs beside a KopfExample as long as it is there.
+    /// Runs for a KopfExample as long as the object exists.
     async fn background_async(&self, cx: &mut DaemonContext<KopfExample>) -> HandlerResult {
         while cx.sleep(PAUSE).await {
             let object = cx.object();
@@ -36,10 +36,10 @@ impl KopfExampleHandlers for Operator {
         Ok(())
     }
 
-    /// Runs beside a KopfExample as long as it is there.
+    /// Runs for a KopfExample as long as the object exists.
     async fn endless(&self, cx: &mut DaemonContext<KopfExample>) -> HandlerResult {
         loop {
-            info!("=> Ping from a task that does not listen");
+            info!("=> Ping from a task that ignores the stop signal");
             let object = cx.changed().await;
             info!("=> The field is {:?} now", object.spec.field);
         }

@@ -1,4 +1,4 @@
-//! By what a Pod is found.
+//! Index functions for Pod objects.
 
 use kopf_runtime::prelude::*;
 
@@ -6,7 +6,7 @@ use super::Operator;
 use crate::generated::pod::{ByLabel, IsRunning, Pod, PodHandlers};
 
 impl PodHandlers for Operator {
-    /// Says by which keys of `is_running` a Pod is found, and what is found.
+    /// Returns the keys and values of a Pod in the index `is_running`.
     async fn is_running(&self, cx: &mut IndexContext<Pod>) -> IndexResult<IsRunning> {
         let status = cx.object().status.as_ref();
         let phase = status.and_then(|status| status.phase.as_deref());
@@ -17,7 +17,7 @@ impl PodHandlers for Operator {
         Ok(vec![(key, phase == Some("Running"))])
     }
 
-    /// Says by which keys of `by_label` a Pod is found, and what is found.
+    /// Returns the keys and values of a Pod in the index `by_label`.
     async fn by_label(&self, cx: &mut IndexContext<Pod>) -> IndexResult<ByLabel> {
         let labels = cx.object().labels().iter();
         let entries = labels.map(|(label, value)| {

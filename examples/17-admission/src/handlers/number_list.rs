@@ -1,4 +1,4 @@
-//! What the API server asks about a NumberList before it stores it.
+//! Admission webhooks for NumberList objects.
 
 use kopf_runtime::prelude::*;
 
@@ -6,13 +6,13 @@ use super::Operator;
 use crate::generated::number_list::{NumberList, NumberListHandlers};
 
 impl NumberListHandlers for Operator {
-    /// Says whether a NumberList may be created or changed.
+    /// Decides whether a NumberList may be created or changed.
     async fn say_hello(&self, cx: &mut ValidationContext<NumberList>) -> AdmissionResult {
         cx.warn("Verified with the operator's hook.");
         Ok(())
     }
 
-    /// Says whether a NumberList may be created or changed.
+    /// Decides whether a NumberList may be created or changed.
     async fn check_numbers(&self, cx: &mut ValidationContext<NumberList>) -> AdmissionResult {
         match &cx.object().spec.numbers {
             None | Some(Value::Array(_)) => Ok(()),
@@ -20,7 +20,7 @@ impl NumberListHandlers for Operator {
         }
     }
 
-    /// Says whether a NumberList may be created or changed.
+    /// Decides whether a NumberList may be created or changed.
     async fn convertible_numbers(&self, cx: &mut ValidationContext<NumberList>) -> AdmissionResult {
         for value in numbers(cx.object()) {
             match (value, to_number(value)) {
@@ -35,7 +35,7 @@ impl NumberListHandlers for Operator {
         Ok(())
     }
 
-    /// Says whether a NumberList may be created or changed.
+    /// Decides whether a NumberList may be created or changed.
     async fn numbers_range(&self, cx: &mut ValidationContext<NumberList>) -> AdmissionResult {
         let mut known = numbers(cx.object()).iter().filter_map(to_number);
         if known.all(|number| (0.0..=100.0).contains(&number)) {
@@ -45,7 +45,7 @@ impl NumberListHandlers for Operator {
         }
     }
 
-    /// May change a NumberList before it is created or changed.
+    /// Can change a NumberList before it is created or changed.
     async fn ensure_default_numbers(&self, cx: &mut MutationContext<NumberList>) -> AdmissionResult {
         if cx.object().spec.numbers.is_none() {
             cx.patch().set("spec.numbers", json!([1, 2, 3]));
@@ -53,7 +53,7 @@ impl NumberListHandlers for Operator {
         Ok(())
     }
 
-    /// May change a NumberList before it is created or changed.
+    /// Can change a NumberList before it is created or changed.
     async fn convert_numbers_if_possible(&self, cx: &mut MutationContext<NumberList>) -> AdmissionResult {
         let converted = numbers(cx.object()).iter().map(|value| match value {
             Value::String(_) => to_number(value).map_or(value.clone(), Value::from),

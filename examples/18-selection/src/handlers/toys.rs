@@ -1,4 +1,4 @@
-//! What happens to an object of `Toys`.
+//! Handlers for objects of `Toys`.
 
 use kopf_runtime::prelude::*;
 
@@ -6,7 +6,7 @@ use super::Operator;
 use crate::generated::toys::{DynamicObject, ToysByKind, ToysHandlers};
 
 impl ToysHandlers for Operator {
-    /// Called for everything that is seen of an object of `Toys`.
+    /// Called for every watch event of an object of `Toys`.
     async fn toy_seen(&self, cx: &mut EventContext<DynamicObject>) -> HandlerResult {
         let kind = &cx.resource().kind;
         let names = cx.index(ToysByKind).get(kind.as_str());
@@ -26,7 +26,7 @@ impl ToysHandlers for Operator {
         Ok(())
     }
 
-    /// Says by which keys of `toys_by_kind` an object of `Toys` is found, and what is found.
+    /// Returns the keys and values of an object of `Toys` in the index `toys_by_kind`.
     async fn toys_by_kind(&self, cx: &mut IndexContext<DynamicObject>) -> IndexResult<ToysByKind> {
         let kind = cx.resource().kind.clone();
         Ok(vec![(kind, cx.name().to_owned())])

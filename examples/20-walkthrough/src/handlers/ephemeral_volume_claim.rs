@@ -1,4 +1,4 @@
-//! What happens to an EphemeralVolumeClaim.
+//! Handlers for EphemeralVolumeClaim objects.
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kopf_runtime::prelude::*;

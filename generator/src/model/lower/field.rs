@@ -1,38 +1,38 @@
-//! Finds the field that a handler is about and says which Rust type holds it.
+//! Resolves the field of a handler to its Rust type.
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Span};
-use crate::model::builtin;
-use crate::model::field::UnknownField;
-use crate::model::handler::FieldType;
-use crate::model::resource::Resource;
-use crate::model::standard::StandardKind;
-use crate::model::types::{Known, Ty};
+use crate::model::builtin_kinds::BuiltinKind;
+use crate::model::field_lookup::UnknownField;
+use crate::model::generated_types::{ExistingType, Ty};
+use crate::model::handler::ImportedType;
+use crate::model::k8s_types;
+use crate::model::resource::CustomResource;
 use crate::suggest::nearest;
 
-/// Where the module of the types is, as seen from the module of a kind.
+/// The module of the types, relative to the module of a kind.
 const TYPES: &str = "super::types";
 
-/// Where the fields of a kind are described.
-pub(super) enum Fields<'a> {
-    /// In the schema of a definition.
-    Custom(&'a Resource),
-    /// In k8s-openapi.
-    Standard(&'static StandardKind),
-    /// Nowhere, except those that all objects have.
+/// The description of the fields of a kind.
+pub(super) enum FieldSource<'a> {
+    /// The schema of a CRD.
+    Custom(&'a CustomResource),
+    /// The structs of k8s-openapi.
+    Builtin(&'static BuiltinKind),
+    /// Only the fields that all objects have.
     Selected,
 }
 
-impl Fields<'_> {
+impl FieldSource<'_> {
     pub(super) fn resolve(
         &self,
         keys: &[String],
         source: SourceId,
         span: Span,
         diagnostics: &mut Diagnostics,
-    ) -> Option<FieldType> {
+    ) -> Option<ImportedType> {
         let names: Vec<&str> = keys.iter().map(String::as_str).collect();
         match self.find(&names) {
-            Ok(rust) => Some(FieldType::from_paths(&rust)),
+            Ok(rust) => Some(ImportedType::from_paths(&rust)),
             Err(unknown) => {
                 diagnostics.push(
                     self.report(&names, &unknown)
@@ -49,17 +49,17 @@ impl Fields<'_> {
             Self::Custom(resource) => resource
                 .field(resource.main_version(), names, TYPES)
                 .map(|field| field.rust),
-            Self::Standard(kind) => typed(names, |name| top(kind, name)),
+            Self::Builtin(kind) => typed(names, |name| top(kind, name)),
             Self::Selected => typed(names, universal),
         }
     }
 
-    fn report(&self, names: &[&str], unknown: &UnknownField) -> Problem {
+    fn report(&self, names: &[&str], unknown: &UnknownField) -> UnknownFieldReport {
         let kind = match self {
             Self::Custom(resource) => {
                 format!("{} {}", resource.names.kind, resource.main_version().name)
             }
-            Self::Standard(kind) => kind.name(),
+            Self::Builtin(kind) => kind.name(),
             Self::Selected => "every object".to_owned(),
         };
         let parent: Vec<&str> = unknown
@@ -76,21 +76,21 @@ impl Fields<'_> {
             Ok(list) if list.starts_with("Vec<") => Some("a list"),
             _ => None,
         };
-        Problem {
+        UnknownFieldReport {
             message: format!("`{}` is not a field of {kind}", names.join(".")),
             leaf,
         }
     }
 }
 
-/// A path that leads nowhere, in the words of a diagnostic.
-struct Problem {
+/// A diagnostic about a path that does not exist.
+struct UnknownFieldReport {
     message: String,
-    /// What the path stops at, if nothing can be below it.
+    /// The type at which the path ends, if it has no fields.
     leaf: Option<&'static str>,
 }
 
-impl Problem {
+impl UnknownFieldReport {
     fn at_field(self, source: SourceId, span: Span, unknown: &UnknownField) -> Diagnostic {
         let UnknownField {
             name,
@@ -102,7 +102,7 @@ impl Problem {
             return diagnostic
                 .at(source, span, format!("`{parent}` is {leaf}"))
                 .help(format!(
-                    "handle `{parent}` as a whole, and look inside in the function"
+                    "use `{parent}`, and read its content in the function"
                 ));
         }
         let place = if parent.is_empty() {
@@ -118,7 +118,7 @@ impl Problem {
     }
 }
 
-/// The type at a path of a kind of k8s-openapi; where the types are not known, any JSON.
+/// The type at a path of a kind of k8s-openapi; JSON where the table has no type.
 fn typed(names: &[&str], top: impl Fn(&str) -> Ty) -> Result<String, UnknownField> {
     let mut here: Option<Ty> = None;
     for (depth, name) in names.iter().enumerate() {
@@ -126,7 +126,7 @@ fn typed(names: &[&str], top: impl Fn(&str) -> Ty) -> Result<String, UnknownFiel
             None => Ok(top(name)),
             Some(Ty::Json) => Ok(Ty::Json),
             Some(Ty::Map(value)) => Ok((**value).clone()),
-            Some(Ty::Known(known)) => match builtin::member(&known.path, name) {
+            Some(Ty::Existing(known)) => match k8s_types::member(&known.path, name) {
                 Ok((ty, _)) => Ok(ty),
                 Err(known) if known.is_empty() => Ok(Ty::Json),
                 Err(known) => Err(known),
@@ -149,17 +149,17 @@ fn typed(names: &[&str], top: impl Fn(&str) -> Ty) -> Result<String, UnknownFiel
         .map_or_else(|| "serde_json::Value".to_owned(), text))
 }
 
-fn top(kind: &StandardKind, name: &str) -> Ty {
+fn top(kind: &BuiltinKind, name: &str) -> Ty {
     let api = format!("k8s_openapi::api::{}::{}", kind.module, kind.kind);
     let known = |path: String| {
-        Ty::Known(Known {
+        Ty::Existing(ExistingType {
             path,
             default: true,
         })
     };
     match name {
-        "spec" if builtin::knows(&format!("{api}Spec")) => known(format!("{api}Spec")),
-        "status" if builtin::knows(&format!("{api}Status")) => known(format!("{api}Status")),
+        "spec" if k8s_types::is_known(&format!("{api}Spec")) => known(format!("{api}Spec")),
+        "status" if k8s_types::is_known(&format!("{api}Status")) => known(format!("{api}Status")),
         _ => universal(name),
     }
 }
@@ -168,7 +168,7 @@ fn top(kind: &StandardKind, name: &str) -> Ty {
 fn universal(name: &str) -> Ty {
     match name {
         "apiVersion" | "kind" => Ty::String,
-        "metadata" => builtin::OBJECT_META.ty(),
+        "metadata" => k8s_types::OBJECT_META.ty(),
         _ => Ty::Json,
     }
 }
@@ -180,7 +180,7 @@ fn text(ty: &Ty) -> String {
         Ty::Int(int) => int.name().to_owned(),
         Ty::Float => "f64".to_owned(),
         Ty::String => "String".to_owned(),
-        Ty::Known(known) => known.path.clone(),
+        Ty::Existing(known) => known.path.clone(),
         Ty::Vec(item) => format!("Vec<{}>", text(item)),
         Ty::Map(value) => format!("std::collections::BTreeMap<String, {}>", text(value)),
         Ty::Nullable(inner) => format!("Option<{}>", text(inner)),
@@ -190,8 +190,8 @@ fn text(ty: &Ty) -> String {
 
 // === impl FieldType ===
 
-impl FieldType {
-    /// Takes the paths out of a type: `Vec<a::B>` becomes `Vec<B>` with `a::B` to be imported.
+impl ImportedType {
+    /// Shortens the paths in a type: `Vec<a::B>` becomes `Vec<B>`, and `a::B` an import.
     fn from_paths(full: &str) -> Self {
         let mut short = String::new();
         let mut paths = Vec::new();
@@ -222,8 +222,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_taken_out_of_types() {
-        let ty = FieldType::from_paths(
+    fn paths_become_imports() {
+        let ty = ImportedType::from_paths(
             "std::collections::BTreeMap<String, Vec<super::types::a::v1::B>>",
         );
         assert_eq!(ty.text, "BTreeMap<String, Vec<B>>");
@@ -234,15 +234,15 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_standard_kinds_are_typed() {
-        let pod = crate::model::standard::find("v1/Pod").expect("a Pod");
-        let standard = |names: &[&str]| typed(names, |name| top(pod, name));
-        assert_eq!(standard(&["status", "phase"]).as_deref(), Ok("String"));
+    fn fields_of_builtin_kinds_are_typed() {
+        let pod = crate::model::builtin_kinds::find("v1/Pod").expect("a Pod");
+        let builtin = |names: &[&str]| typed(names, |name| top(pod, name));
+        assert_eq!(builtin(&["status", "phase"]).as_deref(), Ok("String"));
         assert_eq!(
-            standard(&["spec", "containers"]).as_deref(),
+            builtin(&["spec", "containers"]).as_deref(),
             Ok("Vec<k8s_openapi::api::core::v1::Container>")
         );
-        let error = standard(&["spec", "nodename"]).expect_err("it is spelled otherwise");
+        let error = builtin(&["spec", "nodename"]).expect_err("it is spelled otherwise");
         assert_eq!(error.similar, ["nodeName"]);
     }
 

@@ -1,49 +1,17 @@
-//! From a handler as it is written to one or more handlers as they are generated.
+//! Lowers one handler of the manifest to one or more handlers of the model.
 
 use std::collections::BTreeSet;
 
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity, SourceId, Span};
+use super::lowering::{HandlerFamily, Lowering, snake};
+use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::load::manifest::{
     HandlerSection, InitialDelay, ManifestDuration, MetadataFilters, OneOrMany, Spanned, Trigger,
     ValueFilter,
 };
-use crate::load::schema::Schema;
 use crate::model::handler::{
-    Cause, ChangeKinds, Daemon, Delay, Expected, FieldPath, FieldType, Filter, Handler, Pace,
-    Policy, Subject, Timer,
+    ChangeTriggers, DaemonOptions, FilterSubject, FilterTest, Handler, HandlerCause, HandlerFilter,
+    RetryOptions, StartDelay, TimerOptions, TimerSchedule, TypedField,
 };
-
-/// Resolves a field of the kind to its type; reports a field that does not exist.
-pub(super) type ResolveField<'a> =
-    dyn Fn(&[String], Span, &mut Diagnostics) -> Option<FieldType> + 'a;
-
-/// Lowers the handlers of one kind.
-pub(super) struct Lowering<'a> {
-    pub(super) source: SourceId,
-    /// The schema of the whole object, if the kind has one.
-    pub(super) schema: Option<&'a Schema>,
-    pub(super) limits: Limits,
-    pub(super) resolve: &'a ResolveField<'a>,
-    pub(super) diagnostics: &'a mut Diagnostics,
-}
-
-/// Whether the values that a handler sees are within the limits of the schema.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Limits {
-    /// They are: the API server has stored them.
-    Kept,
-    /// Nobody knows: the API server validates what mutating webhooks have made of an object.
-    Unchecked,
-}
-
-/// Which of the families of handlers an entry belongs to.
-pub(super) enum Family {
-    Change(BTreeSet<Trigger>),
-    Field,
-    Event,
-    Daemon,
-    Timer(Pace),
-}
 
 impl Lowering<'_> {
     /// One handler per field that the entry names, or one if it names none.
@@ -68,12 +36,12 @@ impl Lowering<'_> {
             .id
             .as_ref()
             .map_or_else(|| section.function.value.clone(), |id| id.value.clone());
-        let make = |method: String, field: Option<FieldPath>| Handler {
+        let make = |method: String, field: Option<TypedField>| Handler {
             id: id.clone(),
             method,
             cause: cause(&family, section, field, initial_delay.clone()),
             filters: filters.clone(),
-            policy: policy(section),
+            retry: retry_options(section),
             param: section.param.as_ref().map(|param| param.value.clone()),
         };
         if fields.is_empty() {
@@ -93,12 +61,12 @@ impl Lowering<'_> {
             .collect()
     }
 
-    fn family(&mut self, section: &HandlerSection) -> Option<Family> {
+    fn family(&mut self, section: &HandlerSection) -> Option<HandlerFamily> {
         if section.daemon.is_some() {
-            return Some(Family::Daemon);
+            return Some(HandlerFamily::Daemon);
         }
         if section.timer.is_some() {
-            return self.pace(section).map(Family::Timer);
+            return self.schedule(section).map(HandlerFamily::Timer);
         }
         let triggers = section.on.as_ref().map_or(&[][..], OneOrMany::as_slice);
         let kinds: BTreeSet<_> = triggers.iter().map(|trigger| trigger.value).collect();
@@ -114,7 +82,7 @@ impl Lowering<'_> {
         for (alone, why) in [
             (
                 Trigger::Event,
-                "an event handler sees everything by itself and has a context of its own",
+                "an event handler is called for every watch event and has a context of its own",
             ),
             (
                 Trigger::Field,
@@ -134,24 +102,24 @@ impl Lowering<'_> {
                 return None;
             }
             return Some(if alone == Trigger::Event {
-                Family::Event
+                HandlerFamily::Event
             } else {
-                Family::Field
+                HandlerFamily::Field
             });
         }
-        Some(Family::Change(kinds))
+        Some(HandlerFamily::Change(kinds))
     }
 
-    /// When a timer is called: at an interval, when the object is idle, or both.
-    fn pace(&mut self, section: &HandlerSection) -> Option<Pace> {
+    /// The schedule of a timer: an interval, idleness, or both.
+    fn schedule(&mut self, section: &HandlerSection) -> Option<TimerSchedule> {
         let idle = section.idle.map(|idle| idle.value.0);
-        let pace = match (section.interval, idle) {
-            (Some(interval), idle) => Pace::Every {
+        let schedule = match (section.interval, idle) {
+            (Some(interval), idle) => TimerSchedule::Every {
                 interval: interval.value.0,
                 sharp: section.sharp.is_some_and(|sharp| sharp.value),
                 idle,
             },
-            (None, Some(idle)) => Pace::Idle(idle),
+            (None, Some(idle)) => TimerSchedule::Idle(idle),
             (None, None) => {
                 self.push(
                     Diagnostic::error(Code::HandlerOption, "a timer needs `interval` or `idle`")
@@ -161,23 +129,23 @@ impl Lowering<'_> {
                 return None;
             }
         };
-        Some(pace)
+        Some(schedule)
     }
 
-    fn initial_delay(&mut self, section: &HandlerSection) -> Option<Delay> {
+    fn initial_delay(&mut self, section: &HandlerSection) -> Option<StartDelay> {
         match &section.initial_delay.as_ref()?.value {
-            InitialDelay::Fixed(delay) => Some(Delay::Fixed(delay.0)),
+            InitialDelay::Fixed(delay) => Some(StartDelay::Fixed(delay.0)),
             InitialDelay::Computed(name) => self
                 .identifier(name, "`fn` of `initial_delay`")
-                .map(Delay::Computed),
+                .map(StartDelay::Computed),
         }
     }
 
-    fn fields(&mut self, section: &HandlerSection) -> Vec<FieldPath> {
+    fn fields(&mut self, section: &HandlerSection) -> Vec<TypedField> {
         let Some(fields) = &section.field else {
             return Vec::new();
         };
-        let mut paths: Vec<FieldPath> = Vec::new();
+        let mut paths: Vec<TypedField> = Vec::new();
         for field in fields.as_slice() {
             let keys: Vec<_> = field.value.split('.').map(str::to_owned).collect();
             if keys.iter().any(String::is_empty) {
@@ -201,166 +169,101 @@ impl Lowering<'_> {
                 continue;
             }
             if let Some(rust_type) = (self.resolve)(&keys, field.span, self.diagnostics) {
-                paths.push(FieldPath { keys, rust_type });
+                paths.push(TypedField { keys, rust_type });
             }
         }
         paths
     }
 
-    fn filters(&mut self, section: &HandlerSection) -> Vec<Filter> {
+    fn filters(&mut self, section: &HandlerSection) -> Vec<HandlerFilter> {
         let mut filters = Vec::new();
         let mut add = |this: &mut Self, subject, filter: &ValueFilter| {
             let expected = match filter {
-                ValueFilter::Present => Some(Expected::Present),
-                ValueFilter::Absent => Some(Expected::Absent),
-                ValueFilter::Equals(value) => Some(Expected::Equals(value.clone())),
+                ValueFilter::Present => Some(FilterTest::Present),
+                ValueFilter::Absent => Some(FilterTest::Absent),
+                ValueFilter::Equals(value) => Some(FilterTest::Equals(value.clone())),
                 ValueFilter::Predicate(name) => this
                     .identifier(name, "`predicate`")
-                    .map(Expected::Predicate),
+                    .map(FilterTest::Predicate),
             };
-            filters.extend(expected.map(|expected| Filter { subject, expected }));
+            filters.extend(expected.map(|expected| HandlerFilter { subject, expected }));
         };
         let listed = |filters: &Option<MetadataFilters>| filters.clone().unwrap_or_default().list;
         for (key, filter) in listed(&section.labels) {
-            add(self, Subject::Label(key.value), &filter.value);
+            add(self, FilterSubject::Label(key.value), &filter.value);
         }
         for (key, filter) in listed(&section.annotations) {
-            add(self, Subject::Annotation(key.value), &filter.value);
+            add(self, FilterSubject::Annotation(key.value), &filter.value);
         }
         for (subject, filter) in [
-            (Subject::Value, &section.value),
-            (Subject::Old, &section.old),
-            (Subject::New, &section.new),
+            (FilterSubject::Value, &section.value),
+            (FilterSubject::Old, &section.old),
+            (FilterSubject::New, &section.new),
         ] {
             if let Some(filter) = filter {
                 add(self, subject, &filter.value);
             }
         }
         if let Some(when) = &section.when {
-            add(self, Subject::Object, &ValueFilter::Predicate(when.clone()));
+            add(
+                self,
+                FilterSubject::Object,
+                &ValueFilter::Predicate(when.clone()),
+            );
         }
         filters
     }
-
-    /// The name of a method: a Rust identifier in snake case.
-    pub(super) fn identifier(&mut self, name: &Spanned<String>, what: &str) -> Option<String> {
-        let text = &name.value;
-        if let Some(method) = method_name(text) {
-            return Some(method);
-        }
-        let suggestion = snake(std::slice::from_ref(text));
-        let help = if syn::parse_str::<syn::Ident>(&suggestion).is_ok() && suggestion != *text {
-            format!(
-                "write `{suggestion}`; to keep progress that objects carry under another name, add `id: {text}`"
-            )
-        } else {
-            "write it like `create_volume`".to_owned()
-        };
-        self.push(
-            Diagnostic::error(
-                Code::HandlerName,
-                format!("{what} must be a Rust function name, and `{text}` is not"),
-            )
-            .at(self.source, name.span, "not a function name in snake case")
-            .help(help),
-        );
-        None
-    }
-
-    pub(super) fn error(
-        &mut self,
-        code: Code,
-        span: Span,
-        message: impl Into<String>,
-        label: impl Into<String>,
-    ) {
-        self.push(Diagnostic::error(code, message).at(self.source, span, label));
-    }
-
-    pub(super) fn push(&mut self, diagnostic: Diagnostic) {
-        self.diagnostics.push(diagnostic);
-    }
-}
-
-/// The text as the name of a method, if it can be one.
-pub(super) fn method_name(text: &str) -> Option<String> {
-    let snake_case = text
-        .chars()
-        .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
-        && text.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-        && text.chars().any(|c| c != '_');
-    let names = [text.to_owned(), format!("r#{text}")];
-    let is_name = |name: &String| snake_case && syn::parse_str::<syn::Ident>(name).is_ok();
-    names.into_iter().find(is_name)
 }
 
 fn cause(
-    family: &Family,
+    family: &HandlerFamily,
     section: &HandlerSection,
-    field: Option<FieldPath>,
-    initial_delay: Option<Delay>,
-) -> Cause {
+    field: Option<TypedField>,
+    initial_delay: Option<StartDelay>,
+) -> HandlerCause {
     let time = |time: Option<Spanned<ManifestDuration>>| time.map(|time| time.value.0);
     match (family, field) {
-        (Family::Daemon, field) => Cause::Daemon(Daemon {
+        (HandlerFamily::Daemon, field) => HandlerCause::Daemon(DaemonOptions {
             field,
             initial_delay,
             cancellation_backoff: time(section.cancellation_backoff),
             cancellation_timeout: time(section.cancellation_timeout),
             cancellation_polling: time(section.cancellation_polling),
         }),
-        (Family::Timer(pace), field) => Cause::Timer(Timer {
+        (HandlerFamily::Timer(schedule), field) => HandlerCause::Timer(TimerOptions {
             field,
             initial_delay,
-            pace: *pace,
+            schedule: *schedule,
         }),
-        (Family::Event, field) => Cause::Event { field },
-        (Family::Field, Some(field)) => Cause::Field {
+        (HandlerFamily::Event, field) => HandlerCause::Event { field },
+        (HandlerFamily::Field, Some(field)) => HandlerCause::Field {
             field,
-            within: ChangeKinds::default(),
+            within: ChangeTriggers::default(),
         },
-        (Family::Change(triggers), Some(field)) => Cause::Field {
+        (HandlerFamily::Change(triggers), Some(field)) => HandlerCause::Field {
             field,
-            within: kinds(section, triggers),
+            within: change_triggers(section, triggers),
         },
-        (Family::Change(triggers), None) => Cause::Change(kinds(section, triggers)),
-        (Family::Field, None) => unreachable!("a field handler without a field was refused"),
+        (HandlerFamily::Change(triggers), None) => {
+            HandlerCause::Change(change_triggers(section, triggers))
+        }
+        (HandlerFamily::Field, None) => unreachable!("a field handler without a field was refused"),
     }
 }
 
-fn kinds(section: &HandlerSection, triggers: &BTreeSet<Trigger>) -> ChangeKinds {
-    ChangeKinds {
+fn change_triggers(section: &HandlerSection, triggers: &BTreeSet<Trigger>) -> ChangeTriggers {
+    ChangeTriggers {
         triggers: triggers.clone(),
         optional: section.optional.is_some_and(|optional| optional.value),
         deleted: section.deleted.is_some_and(|deleted| deleted.value),
     }
 }
 
-fn policy(section: &HandlerSection) -> Policy {
-    Policy {
+fn retry_options(section: &HandlerSection) -> RetryOptions {
+    RetryOptions {
         errors: section.errors.map(|errors| errors.value),
         timeout: section.timeout.map(|timeout| timeout.value.0),
         retries: section.retries.map(|retries| retries.value),
         backoff: section.backoff.map(|backoff| backoff.value.0),
     }
-}
-
-/// `spec.nodeName` as a part of a method name: `spec_node_name`.
-pub(super) fn snake(keys: &[String]) -> String {
-    let mut name = String::new();
-    let mut previous_lower = false;
-    for c in keys.join("_").chars() {
-        if c.is_ascii_uppercase() {
-            if previous_lower {
-                name.push('_');
-            }
-            name.push(c.to_ascii_lowercase());
-        } else if c.is_ascii_alphanumeric() {
-            name.push(c);
-        } else if !name.ends_with('_') {
-            name.push('_');
-        }
-        previous_lower = c.is_ascii_lowercase() || c.is_ascii_digit();
-    }
-    name.trim_end_matches('_').to_owned()
 }

@@ -1,12 +1,12 @@
-//! The handlers of the operator as a whole: each by itself, then whether their names clash.
+//! Lowers the hooks of the operator, and reports names that are used twice.
 
-use super::handler::{Limits, Lowering};
+use super::lowering::{LimitsCheck, Lowering};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
-use crate::load::manifest::{HookKind, HookSection, Manifest, Spanned};
-use crate::model::handler::Policy;
+use crate::load::manifest::{HookSection, Manifest, Moment, Spanned};
+use crate::model::handler::RetryOptions;
 use crate::model::hook::Hook;
 
-/// Gives the handlers of the operator their meaning.
+/// The hooks of the operator.
 pub(super) fn hooks(manifest: &Manifest, diagnostics: &mut Diagnostics) -> Vec<Hook> {
     let mut hooks: Vec<(Hook, &Spanned<String>)> = Vec::new();
     for section in &manifest.operator.handlers {
@@ -23,14 +23,14 @@ pub(super) fn hooks(manifest: &Manifest, diagnostics: &mut Diagnostics) -> Vec<H
                 let message = format!("`{key}` makes no sense for a probe");
                 let error = Diagnostic::error(Code::ManifestValue, message)
                     .at(manifest.source, span, "a probe is not repeated")
-                    .help("whoever asks again later repeats it: remove the key");
+                    .help("the kubelet calls a probe again by itself: remove the key");
                 diagnostics.push(error);
             }
         }
         let mut lowering = Lowering {
             source: manifest.source,
             schema: None,
-            limits: Limits::Kept,
+            limits: LimitsCheck::Enforced,
             resolve: &|_, _, _| None,
             diagnostics,
         };
@@ -60,7 +60,7 @@ fn hook(section: &HookSection, moment: HookKind, name: &Spanned<String>, method:
         id: section.id.as_ref().unwrap_or(name).value.clone(),
         method,
         moment,
-        policy: Policy {
+        retry: RetryOptions {
             errors: section.errors.map(|errors| errors.value),
             timeout: section.timeout.map(|timeout| timeout.value.0),
             retries: section.retries.map(|retries| retries.value),

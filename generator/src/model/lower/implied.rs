@@ -1,30 +1,30 @@
-//! What the handlers of a kind imply without saying so: finalizers, and results that nothing keeps.
+//! Notes on consequences of a kind's handlers: finalizers, and results that the schema drops.
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId};
 use crate::load::manifest::HandlerSection;
-use crate::model::handler::{Cause, Handler};
-use crate::model::operator::{HandledKind, Origin};
+use crate::model::handler::{Handler, HandlerCause};
+use crate::model::operator::{HandledKind, KindOrigin};
 
 /// A handler, and the entry of the manifest that it comes from.
-type Declared<'a> = (Handler, &'a HandlerSection);
+type EntryWithHandler<'a> = (Handler, &'a HandlerSection);
 
-/// Tells in one note for each consequence, however many handlers have it. It does not name them in
-/// its title, so it is told once for a kind, and not again with each handler.
-pub(super) fn tell(
+/// Adds one note for each consequence. Its title names no handler, so that it is printed once for
+/// a kind, and not again when a handler is added.
+pub(super) fn add_notes(
     source: SourceId,
     kind: &HandledKind,
-    handlers: &[Declared<'_>],
+    handlers: &[EntryWithHandler<'_>],
     diagnostics: &mut Diagnostics,
 ) {
     diagnostics.extend(finalizers(source, kind, handlers));
     diagnostics.extend(results(source, kind, handlers));
 }
 
-/// Objects are held by a finalizer as long as a handler needs them.
+/// Some handlers imply a finalizer.
 fn finalizers(
     source: SourceId,
     kind: &HandledKind,
-    handlers: &[Declared<'_>],
+    handlers: &[EntryWithHandler<'_>],
 ) -> Option<Diagnostic> {
     let holding: Vec<_> = handlers
         .iter()
@@ -42,7 +42,7 @@ fn finalizers(
         handlers.any(|handler| handler.is_background() == background)
     };
     let optional = has(false)
-        .then_some("`optional: true` on a delete handler lets objects go while no operator runs");
+        .then_some("`optional: true` on a delete handler lets Kubernetes delete objects while no operator runs");
     let filters = has(true).then_some(
         "filters keep timers and daemons, and the finalizer, away from objects that do not need them",
     );
@@ -53,14 +53,18 @@ fn finalizers(
     }))
 }
 
-/// What a handler delivers goes to `status.<id>`, where the schema may have no place for it.
-fn results(source: SourceId, kind: &HandledKind, handlers: &[Declared<'_>]) -> Option<Diagnostic> {
-    let Origin::Custom(resource) = &kind.origin else {
+/// The result of a handler goes to `status.<id>`, which the schema may not declare.
+fn results(
+    source: SourceId,
+    kind: &HandledKind,
+    handlers: &[EntryWithHandler<'_>],
+) -> Option<Diagnostic> {
+    let KindOrigin::Custom(resource) = &kind.origin else {
         return None;
     };
     let is_lost = |handler: &Handler| {
         let path = ["status", &handler.full_id()];
-        let delivers = !matches!(handler.cause, Cause::Index(_));
+        let delivers = !matches!(handler.cause, HandlerCause::Index(_));
         delivers && resource.field(resource.main_version(), &path, "").is_err()
     };
     let losing: Vec<_> = handlers
@@ -80,11 +84,11 @@ fn results(source: SourceId, kind: &HandledKind, handlers: &[Declared<'_>]) -> O
     }))
 }
 
-/// Points to the function of each handler; one that is about several fields is written once.
+/// Points to the function of each handler; an entry for several fields is shown once.
 fn at_each(
     note: Diagnostic,
     source: SourceId,
-    handlers: &[&Declared<'_>],
+    handlers: &[&EntryWithHandler<'_>],
     label: impl Fn(&Handler) -> String,
 ) -> Diagnostic {
     let mut spans = Vec::new();

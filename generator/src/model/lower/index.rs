@@ -1,26 +1,26 @@
-//! From an index as it is written to a handler that fills it.
+//! Lowers an index of the manifest to the handler that fills it.
 
 use std::collections::BTreeMap;
 
-use super::handler::{Lowering, method_name, snake};
+use super::lowering::{Lowering, method_name, snake};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId};
 use crate::load::manifest::{HandlerSection, IndexSection, Manifest, OneOrMany, Spanned, Trigger};
-use crate::model::handler::{Cause, Handler, Indexing};
-use crate::model::index::{Index, NoType, RustType, is_taken};
-use crate::model::name::TypeName;
+use crate::model::handler::{Handler, HandlerCause, IndexOptions};
+use crate::model::identifier::TypeName;
+use crate::model::index::{Index, InvalidIndexType, RustType, is_taken};
 use crate::model::operator::HandledKind;
 
-/// What keys and values are if nothing is said.
-const USUAL: &str = "String";
+/// The type of keys and values that the manifest does not declare.
+const DEFAULT_TYPE: &str = "String";
 
-/// The types of the operator's kinds by their names, as seen from a module next to theirs; those
-/// whose names several kinds share are not among them.
+/// The paths of the kinds' types by their names, relative to a sibling of the kinds' modules; names
+/// that several kinds share are left out.
 pub(super) fn kind_types(kinds: &[&HandledKind]) -> BTreeMap<String, String> {
     let unique = |kind: &&&HandledKind| {
         let same = kinds
             .iter()
             .filter(|other| other.type_name == kind.type_name);
-        // Objects of all selections are of one type.
+        // All selections have the same type.
         kind.selector().is_some() || same.count() == 1
     };
     let path = |kind: &HandledKind| match kind.selector() {
@@ -34,7 +34,7 @@ pub(super) fn kind_types(kinds: &[&HandledKind]) -> BTreeMap<String, String> {
 }
 
 impl Lowering<'_> {
-    /// The handler that fills an index, if the entry makes sense.
+    /// The handler that fills an index; `None` if the entry is wrong.
     pub(super) fn index(
         mut self,
         section: &IndexSection,
@@ -46,7 +46,7 @@ impl Lowering<'_> {
             self.push(
                 Diagnostic::error(Code::HandlerOption, message)
                     .at(self.source, value.span, "the value of which field?")
-                    .help("the type of what is found in the index is `values`"),
+                    .help("`values` is the type of the values in the index"),
             );
             return None;
         }
@@ -55,7 +55,7 @@ impl Lowering<'_> {
         let values = self.rust_type(section.values.as_ref(), |text| {
             RustType::of_values(text, kinds)
         });
-        // Everything that it has in common with a handler is checked as for one.
+        // The options that it shares with handlers are checked as for a handler.
         let handler = self.handler(written).into_iter().next()?;
         let field = handler.field().cloned();
         let index = Index {
@@ -65,12 +65,12 @@ impl Lowering<'_> {
             values: values?,
         };
         Some(Handler {
-            cause: Cause::Index(Indexing { field, index }),
+            cause: HandlerCause::Index(IndexOptions { field, index }),
             ..handler
         })
     }
 
-    /// The name of an index is that of a function and, in another case, that of a type.
+    /// The name of an index is the name of a function and, in camel case, of a type.
     fn check_name(&mut self, name: &Spanned<String>) -> Option<()> {
         let text = &name.value;
         let message = format!("an index cannot be called `{text}`");
@@ -97,18 +97,22 @@ impl Lowering<'_> {
     fn rust_type(
         &mut self,
         written: Option<&Spanned<String>>,
-        read: impl Fn(&str) -> Result<RustType, NoType>,
+        read: impl Fn(&str) -> Result<RustType, InvalidIndexType>,
     ) -> Option<RustType> {
         let Some(written) = written else {
-            return read(USUAL).ok();
+            return read(DEFAULT_TYPE).ok();
         };
-        let help = |problem: &NoType| match problem {
-            NoType::Unknown(name) => {
+        let help = |problem: &InvalidIndexType| match problem {
+            InvalidIndexType::Unknown(name) => {
                 format!("a type of your own is written with its path: `crate::handlers::{name}`")
             }
-            NoType::Syntax(_) => "write it like `String` or `\"(String, u32)\"`".to_owned(),
-            NoType::NotOwned(_) => "write `String` instead of `&str`, and so on".to_owned(),
-            NoType::NotAKey(_) => "put it into the values".to_owned(),
+            InvalidIndexType::Syntax(_) => {
+                "write it like `String` or `\"(String, u32)\"`".to_owned()
+            }
+            InvalidIndexType::NotOwned(_) => {
+                "write `String` instead of `&str`, and so on".to_owned()
+            }
+            InvalidIndexType::NotAKey(_) => "put it into the values".to_owned(),
         };
         match read(&written.value) {
             Ok(found) => Some(found),
@@ -129,7 +133,7 @@ fn type_name(index: &str) -> String {
     TypeName::new(index).to_string()
 }
 
-/// One name is one index, so all kinds that are found in it must agree on its types.
+/// One name is one index, so all its kinds must agree on its types.
 pub(super) fn check_shared(
     manifest: &Manifest,
     kinds: &[HandledKind],
@@ -171,7 +175,7 @@ fn place(manifest: &Manifest, name: &str) -> Vec<(SourceId, crate::diagnostic::S
         .collect()
 }
 
-/// The same entry with the keys that it shares with handlers.
+/// The entry as a handler, with the options that both have.
 pub(super) fn as_handler(section: &IndexSection) -> HandlerSection {
     HandlerSection {
         span: section.span,

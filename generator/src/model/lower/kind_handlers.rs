@@ -1,43 +1,43 @@
-//! All handlers of one kind: each by itself, then how they get on with each other.
+//! Lowers all handlers of one kind, and reports conflicts between them.
 
 use std::collections::BTreeMap;
 
-use super::field::Fields;
-use super::handler::{Limits, Lowering};
+use super::field::FieldSource;
+use super::lowering::{LimitsCheck, Lowering};
 use super::{implied, index};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Span};
 use crate::load::manifest::{HandlerSection, ResourceSection, WebhookSection};
 use crate::load::schema::Schema;
-use crate::model::handler::{Cause, Expected, Filter, Handler, Subject};
-use crate::model::operator::{HandledKind, Origin};
-use crate::model::webhook::{Role, Webhook};
+use crate::model::handler::{FilterSubject, FilterTest, Handler, HandlerCause, HandlerFilter};
+use crate::model::operator::{HandledKind, KindOrigin};
+use crate::model::webhook::{Webhook, WebhookRole};
 
-/// Lowers the handlers of a kind whose names are decided.
-pub(super) struct Handlers<'a> {
+/// Lowers the handlers of a kind whose module and trait have their names.
+pub(super) struct KindLowering<'a> {
     pub(super) source: SourceId,
     pub(super) kind: &'a HandledKind,
     /// The schema of its objects, if it has one.
     pub(super) schema: Option<&'a Schema>,
-    /// Where the manifest says that webhooks stay when the operator stops.
-    pub(super) standing_webhooks: Option<Span>,
+    /// The place where the manifest lets webhooks stay when the operator stops.
+    pub(super) unmanaged_webhooks: Option<Span>,
     /// The types of all kinds of the operator, with their paths.
     pub(super) kind_types: &'a BTreeMap<String, String>,
     pub(super) diagnostics: &'a mut Diagnostics,
 }
 
-/// A method that the user has to write, as far as two uses of its name can disagree.
-struct Use {
+/// One use of a method name, with the signature that it needs.
+struct MethodUse {
     signature: String,
     span: Span,
 }
 
-impl Handlers<'_> {
+impl KindLowering<'_> {
     pub(super) fn lower(mut self, section: &ResourceSection) -> (Vec<Handler>, Vec<Webhook>) {
         let source = self.source;
         let fields = match &self.kind.origin {
-            Origin::Standard(standard) => Fields::Standard(standard),
-            Origin::Custom(resource) => Fields::Custom(resource),
-            Origin::Selected(_) => Fields::Selected,
+            KindOrigin::Builtin(builtin) => FieldSource::Builtin(builtin),
+            KindOrigin::Custom(resource) => FieldSource::Custom(resource),
+            KindOrigin::Selected(_) => FieldSource::Selected,
         };
         let resolve = |keys: &[String], span: Span, diagnostics: &mut Diagnostics| {
             fields.resolve(keys, source, span, diagnostics)
@@ -47,7 +47,7 @@ impl Handlers<'_> {
             let lowering = Lowering {
                 source,
                 schema: self.schema,
-                limits: Limits::Kept,
+                limits: LimitsCheck::Enforced,
                 resolve: &resolve,
                 diagnostics: self.diagnostics,
             };
@@ -62,7 +62,7 @@ impl Handlers<'_> {
             let lowering = Lowering {
                 source,
                 schema: self.schema,
-                limits: Limits::Kept,
+                limits: LimitsCheck::Enforced,
                 resolve: &resolve,
                 diagnostics: self.diagnostics,
             };
@@ -77,18 +77,18 @@ impl Handlers<'_> {
             let lowering = Lowering {
                 source,
                 schema: self.schema,
-                limits: Limits::Kept,
+                limits: LimitsCheck::Enforced,
                 resolve: &resolve,
                 diagnostics: self.diagnostics,
             };
-            if let Some(webhook) = lowering.webhook(written, self.kind, self.standing_webhooks)
+            if let Some(webhook) = lowering.webhook(written, self.kind, self.unmanaged_webhooks)
                 && self.is_new_webhook(&webhook, written, &webhooks)
             {
                 webhooks.push((webhook, written));
             }
         }
         self.check_methods(&handlers, &webhooks);
-        implied::tell(source, self.kind, &handlers, self.diagnostics);
+        implied::add_notes(source, self.kind, &handlers, self.diagnostics);
         (
             handlers.into_iter().map(|(handler, _)| handler).collect(),
             webhooks.into_iter().map(|(webhook, _)| webhook).collect(),
@@ -151,13 +151,13 @@ impl Handlers<'_> {
         false
     }
 
-    /// One name is one method, so all its uses must agree on what it takes.
+    /// One name is one method, so all its uses must agree on the signature.
     fn check_methods(
         &mut self,
         handlers: &[(Handler, &HandlerSection)],
         webhooks: &[(Webhook, &WebhookSection)],
     ) {
-        let mut first: BTreeMap<String, Use> = BTreeMap::new();
+        let mut first: BTreeMap<String, MethodUse> = BTreeMap::new();
         let uses = handlers
             .iter()
             .flat_map(|(handler, written)| uses(handler, written))
@@ -194,7 +194,7 @@ impl Handlers<'_> {
     }
 }
 
-fn webhook_uses(webhook: &Webhook, written: &WebhookSection) -> Vec<(String, Use)> {
+fn webhook_uses(webhook: &Webhook, written: &WebhookSection) -> Vec<(String, MethodUse)> {
     let span = written.function().map_or(written.span, |name| name.span);
     let object = if webhook.endpoint.has_the_object() {
         "an object"
@@ -202,33 +202,33 @@ fn webhook_uses(webhook: &Webhook, written: &WebhookSection) -> Vec<(String, Use
         "JSON"
     };
     let signature = match webhook.role {
-        Role::Validate => format!("a validation of {object}"),
-        Role::Mutate => format!("a mutation of {object}"),
+        WebhookRole::Validate => format!("a validation of {object}"),
+        WebhookRole::Mutate => format!("a mutation of {object}"),
     };
     let field = webhook
         .field
         .as_ref()
         .map_or("a value", |field| field.rust_type.text.as_str());
-    let mut uses = vec![(webhook.method.clone(), Use { signature, span })];
+    let mut uses = vec![(webhook.method.clone(), MethodUse { signature, span })];
     uses.extend(predicate_uses(&webhook.filters, field, |_| span));
     uses
 }
 
-fn uses(handler: &Handler, written: &HandlerSection) -> Vec<(String, Use)> {
+fn uses(handler: &Handler, written: &HandlerSection) -> Vec<(String, MethodUse)> {
     let field = handler
         .field()
         .map_or("a value", |field| field.rust_type.text.as_str());
     let context = match &handler.cause {
-        Cause::Change(_) => "a change".to_owned(),
-        Cause::Field { .. } => format!("a change of {field}"),
-        Cause::Event { .. } => "an event".to_owned(),
-        Cause::Daemon(_) => "an object to accompany".to_owned(),
-        Cause::Timer(_) => "a tick".to_owned(),
-        Cause::Index(indexing) => format!("an object for `{}`", indexing.index.name),
+        HandlerCause::Change(_) => "a change".to_owned(),
+        HandlerCause::Field { .. } => format!("a change of {field}"),
+        HandlerCause::Event { .. } => "an event".to_owned(),
+        HandlerCause::Daemon(_) => "the object of a daemon".to_owned(),
+        HandlerCause::Timer(_) => "the object of a timer".to_owned(),
+        HandlerCause::Index(indexing) => format!("an object for `{}`", indexing.index.name),
     };
     let mut uses = vec![(
         handler.method.clone(),
-        Use {
+        MethodUse {
             signature: context,
             span: written.function.span,
         },
@@ -238,7 +238,7 @@ fn uses(handler: &Handler, written: &HandlerSection) -> Vec<(String, Use)> {
         let span = written
             .predicate_span(name)
             .unwrap_or(written.function.span);
-        uses.push((name.to_owned(), Use { signature, span }));
+        uses.push((name.to_owned(), MethodUse { signature, span }));
     }
     uses.extend(predicate_uses(&handler.filters, field, |name| {
         written
@@ -249,22 +249,24 @@ fn uses(handler: &Handler, written: &HandlerSection) -> Vec<(String, Use)> {
 }
 
 fn predicate_uses(
-    filters: &[Filter],
+    filters: &[HandlerFilter],
     field: &str,
     span: impl Fn(&str) -> Span,
-) -> Vec<(String, Use)> {
+) -> Vec<(String, MethodUse)> {
     let mut uses = Vec::new();
     for filter in filters {
-        let Expected::Predicate(name) = &filter.expected else {
+        let FilterTest::Predicate(name) = &filter.expected else {
             continue;
         };
         let signature = match &filter.subject {
-            Subject::Object => "the object".to_owned(),
-            Subject::Label(_) | Subject::Annotation(_) => "a text".to_owned(),
-            Subject::Value | Subject::Old | Subject::New => format!("a value of {field}"),
+            FilterSubject::Object => "the object".to_owned(),
+            FilterSubject::Label(_) | FilterSubject::Annotation(_) => "a text".to_owned(),
+            FilterSubject::Value | FilterSubject::Old | FilterSubject::New => {
+                format!("a value of {field}")
+            }
         };
         let span = span(name);
-        uses.push((name.clone(), Use { signature, span }));
+        uses.push((name.clone(), MethodUse { signature, span }));
     }
     uses
 }

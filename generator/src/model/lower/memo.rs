@@ -1,11 +1,11 @@
-//! Whether the type of a memo has a name that a type can have.
+//! Lowers the `memo` of a kind, and checks the name of its type.
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::load::manifest::{Manifest, ResourceSection};
-use crate::model::name::TypeName;
+use crate::model::identifier::TypeName;
 use crate::model::operator::HandledKind;
 
-/// The user's type of which one is kept for each object of `kind`.
+/// The user's type for the memo of each object of `kind`.
 pub(super) fn memo(
     manifest: &Manifest,
     section: &ResourceSection,
@@ -41,11 +41,11 @@ pub(super) fn memo(
         return None;
     }
     if !kind.is_watched() {
-        let message = format!("nothing is remembered of {} from call to call", kind.kind);
+        let message = format!("the memo of {} is never used", kind.kind);
         diagnostics.push(
             Diagnostic::warning(Code::UselessMemo, message)
-                .at(manifest.source, name.span, "webhooks alone keep no memo")
-                .help("objects are known only where a handler watches them"),
+                .at(manifest.source, name.span, "webhooks have no memo")
+                .help("only objects that a handler watches have a memo"),
         );
     }
     Some(name.value.clone())

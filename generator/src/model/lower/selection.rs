@@ -1,30 +1,45 @@
-//! Kinds that are selected: what exactly is meant, what that is called, and what it implies.
+//! Lowers `select`: the selector, its name, and notes on its consequences.
 
 use kopf_core::selection::{ResourceName, Selector};
 
-use super::Kinds;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Span};
 use crate::load::crd::Scope;
 use crate::load::manifest::{
     KindSelector, Manifest, ResourceSection, SelectSection, Spanned, Tracking,
 };
 use crate::model::handler::Handler;
-use crate::model::kind::Status;
-use crate::model::name::{RustIdent, TypeName};
-use crate::model::operator::{HandledKind, Origin};
+use crate::model::identifier::{RustIdent, TypeName};
+use crate::model::operator::{HandledKind, KindOrigin};
+use crate::model::status_subresource::StatusSubresource;
 
-/// The type of objects of which nothing is known before.
+/// The type of objects whose schema is unknown.
 const OBJECT: &str = "DynamicObject";
 
-/// A sort of name.
-type MakeName = fn(String) -> ResourceName;
+/// Makes one variant of a name.
+type NameConstructor = fn(String) -> Name;
 
-impl Kinds<'_> {
-    pub(super) fn selected(
-        &mut self,
-        section: &ResourceSection,
-        select: &SelectSection,
-    ) -> Option<HandledKind> {
+/// Lowers one `select`, and reports what is wrong with it.
+struct SelectionLowering<'a> {
+    manifest: &'a Manifest,
+    diagnostics: &'a mut Diagnostics,
+}
+
+/// The selection that an entry of `resources` describes.
+pub(super) fn lower(
+    manifest: &Manifest,
+    section: &ResourceSection,
+    select: &SelectSection,
+    diagnostics: &mut Diagnostics,
+) -> Option<HandledKind> {
+    let lowering = SelectionLowering {
+        manifest,
+        diagnostics,
+    };
+    lowering.lower(section, select)
+}
+
+impl SelectionLowering<'_> {
+    fn lower(mut self, section: &ResourceSection, select: &SelectSection) -> Option<HandledKind> {
         for (key, misplaced) in [("kind", &section.kind), ("version", &section.version)] {
             if let Some(misplaced) = misplaced {
                 let message = format!("`{key}` of a selection belongs into `select`");
@@ -37,7 +52,7 @@ impl Kinds<'_> {
                     .at(
                         self.manifest.source,
                         webhook.span,
-                        "which kinds is it asked about?",
+                        "the kinds are not known in advance",
                     )
                     .help("name the kinds with `crd` or `builtin`"),
             );
@@ -55,13 +70,13 @@ impl Kinds<'_> {
             version: selector.version().unwrap_or_default().to_owned(),
             kind: name.clone(),
             plural: String::new(),
-            // Nobody knows; both have to be reckoned with.
+            // A selection can match kinds of both scopes.
             scope: Scope::Namespaced,
-            status: Status::Present,
+            status: StatusSubresource::Present,
             module: RustIdent::of_module(&name).to_string(),
             type_name: OBJECT.to_owned(),
             trait_prefix: name,
-            origin: Origin::Selected(selector),
+            origin: KindOrigin::Selected(selector),
             sample: None,
             tracking: Tracking::Matching,
             handlers: Vec::new(),
@@ -70,14 +85,14 @@ impl Kinds<'_> {
         })
     }
 
-    fn selector(&mut self, likeness: &KindSelector) -> Option<Selector> {
-        let sorts: [(&Option<Spanned<String>>, MakeName); 6] = [
-            (&likeness.kind, ResourceName::Kind),
-            (&likeness.plural, ResourceName::Plural),
-            (&likeness.singular, ResourceName::Singular),
-            (&likeness.short_name, ResourceName::Short),
-            (&likeness.any_name, ResourceName::Any),
-            (&likeness.category, ResourceName::Category),
+    fn selector(&mut self, likeness: &Likeness) -> Option<Selector> {
+        let sorts: [(&Option<Spanned<String>>, NameConstructor); 6] = [
+            (&likeness.kind, Name::Kind),
+            (&likeness.plural, Name::Plural),
+            (&likeness.singular, Name::Singular),
+            (&likeness.short_name, Name::Short),
+            (&likeness.any_name, Name::Any),
+            (&likeness.category, Name::Category),
         ];
         let named = sorts.into_iter().filter_map(|(written, name)| {
             let written = written.as_ref()?;
@@ -155,9 +170,17 @@ impl Kinds<'_> {
         );
         None
     }
+
+    fn error(&mut self, code: Code, span: Span, message: impl Into<String>, label: &str) {
+        self.diagnostics.push(Diagnostic::error(code, message).at(
+            self.manifest.source,
+            span,
+            label,
+        ));
+    }
 }
 
-/// What a selection is called if nobody says so.
+/// The name of a selection without `as`.
 fn suggested_name(selector: &Selector) -> String {
     let group = selector.group();
     let mut words = match (selector.name(), group) {
@@ -181,7 +204,7 @@ fn suggested_name(selector: &Selector) -> String {
     words.join(" ")
 }
 
-/// What is to be known about selections as a whole.
+/// Reports wide permissions and writes of selections, and ids that overlap.
 pub(super) fn check(
     manifest: &Manifest,
     kinds: &[(HandledKind, &ResourceSection)],
@@ -201,9 +224,9 @@ pub(super) fn check(
                     |group| format!("the group \"{group}\""),
                 );
                 let what = if kind.handlers.iter().any(Handler::writes) {
-                    "see and change"
+                    "read and change"
                 } else {
-                    "see"
+                    "read"
                 };
                 let message = format!("the operator is allowed to {what} all kinds of {whose}");
                 let note = match selector.group() {
@@ -211,7 +234,7 @@ pub(super) fn check(
                     None => Diagnostic::warning(Code::WidePermissions, message),
                 };
                 let help = "`plural` with `group` asks for no more than is used";
-                diagnostics.push(place(note, "known in the cluster only").help(help));
+                diagnostics.push(place(note, "only the cluster knows the kinds").help(help));
             }
         }
         for (other, first) in &kinds[..at] {
@@ -270,7 +293,7 @@ fn check_ids(
         if one.handlers.iter().all(|known| known.full_id() != id) {
             continue;
         }
-        let message = format!("two handlers `{id}` may be about the same objects");
+        let message = format!("two handlers `{id}` may handle the same objects");
         diagnostics.push(
             Diagnostic::error(Code::SelectionOverlap, message)
                 .at(manifest.source, place(second, &handler.method), "here")

@@ -1,11 +1,11 @@
-//! Whether somebody needs the states that are kept.
+//! Lowers `track`, and reports it if no handler needs it.
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::load::manifest::{Manifest, ResourceSection, Tracking};
 use crate::model::handler::Handler;
 use crate::model::operator::HandledKind;
 
-/// Of which objects of `kind` the last handled state is kept.
+/// The objects of `kind` whose last handled state is kept.
 pub(super) fn tracking(
     manifest: &Manifest,
     section: &ResourceSection,
@@ -19,7 +19,7 @@ pub(super) fn tracking(
         let message = format!("no handler needs the last states of {}", kind.kind);
         diagnostics.push(
             Diagnostic::error(Code::UselessTracking, message)
-                .at(manifest.source, track.span, "nobody compares them")
+                .at(manifest.source, track.span, "no handler compares them")
                 .help("add a `create`, `update`, `field`, `resume` or `delete` handler, or leave `track` out"),
         );
     }

@@ -1,25 +1,25 @@
-//! From a webhook as it is written to one as it is generated.
+//! Lowers one webhook of the manifest.
 
 use std::time::Duration;
 
-use super::handler::{Limits, Lowering};
+use super::lowering::{LimitsCheck, Lowering};
 use crate::diagnostic::{Code, Diagnostic, Severity, Span};
 use crate::load::manifest::{HandlerSection, OneOrMany, Spanned, Trigger, WebhookSection};
-use crate::model::kind::Status;
-use crate::model::operator::{HandledKind, Origin};
-use crate::model::webhook::{Endpoint, Role, Webhook};
+use crate::model::operator::{HandledKind, KindOrigin};
+use crate::model::status_subresource::StatusSubresource;
+use crate::model::webhook::{Webhook, WebhookEndpoint, WebhookRole};
 
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(30);
 
 impl Lowering<'_> {
-    /// One webhook, if the entry makes sense. `standing` is where the manifest says that all
-    /// webhooks stay when the operator stops.
+    /// One webhook; `None` if the entry is wrong. `unmanaged` is the place where the manifest lets
+    /// all webhooks stay when the operator stops.
     pub(super) fn webhook(
         mut self,
         section: &WebhookSection,
         kind: &HandledKind,
-        standing: Option<Span>,
+        unmanaged: Option<Span>,
     ) -> Option<Webhook> {
         let before = self.diagnostics.count(Severity::Error);
         let role = self.role(section);
@@ -28,13 +28,13 @@ impl Lowering<'_> {
         if let Some(operations) = &section.operations {
             self.check_operations(operations.as_slice());
         }
-        self.warn_of_blocking(section, kind, standing);
+        self.warn_of_blocking(section, kind, unmanaged);
         let function = section.function()?;
         let sound = self.diagnostics.count(Severity::Error) == before;
-        if role == Some(Role::Mutate) {
-            self.limits = Limits::Unchecked;
+        if role == Some(WebhookRole::Mutate) {
+            self.limits = LimitsCheck::Unchecked;
         }
-        // Everything that it has in common with a handler is checked as for one.
+        // The options that it shares with handlers are checked as for a handler.
         let handlers = self.handler(&as_handler(section, function));
         let handler = handlers.into_iter().next()?;
         let field = handler.field().cloned();
@@ -61,10 +61,10 @@ impl Lowering<'_> {
         sound.then_some(webhook)
     }
 
-    fn role(&mut self, section: &WebhookSection) -> Option<Role> {
+    fn role(&mut self, section: &WebhookSection) -> Option<WebhookRole> {
         match (&section.validate, &section.mutate) {
-            (Some(_), None) => Some(Role::Validate),
-            (None, Some(_)) => Some(Role::Mutate),
+            (Some(_), None) => Some(WebhookRole::Validate),
+            (None, Some(_)) => Some(WebhookRole::Mutate),
             (Some(_), Some(mutate)) => {
                 self.push(
                     Diagnostic::error(Code::WebhookRole, "a webhook either validates or mutates")
@@ -116,13 +116,13 @@ impl Lowering<'_> {
         }
     }
 
-    fn endpoint(&mut self, section: &WebhookSection, kind: &HandledKind) -> Endpoint {
+    fn endpoint(&mut self, section: &WebhookSection, kind: &HandledKind) -> WebhookEndpoint {
         let Some(subresource) = &section.subresource else {
-            return Endpoint::Main;
+            return WebhookEndpoint::Main;
         };
         let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         match subresource.value.as_str() {
-            "*" => Endpoint::All,
+            "*" => WebhookEndpoint::All,
             name if name.is_empty() || !name.chars().all(is_name) => {
                 self.error(
                     Code::HandlerOption,
@@ -130,24 +130,26 @@ impl Lowering<'_> {
                     format!("`{name}` cannot be a subresource"),
                     "write it like `status` or `scale`, or \"*\"",
                 );
-                Endpoint::Main
+                WebhookEndpoint::Main
             }
             name => {
                 let missing = match (&kind.origin, name) {
-                    (Origin::Custom(_), "status") => kind.status == Status::Absent,
-                    (Origin::Custom(resource), "scale") => resource.main_version().scale.is_none(),
-                    (Origin::Custom(_), _) => true,
-                    (Origin::Standard(_) | Origin::Selected(_), _) => false,
+                    (KindOrigin::Custom(_), "status") => kind.status == StatusSubresource::Absent,
+                    (KindOrigin::Custom(resource), "scale") => {
+                        resource.main_version().scale.is_none()
+                    }
+                    (KindOrigin::Custom(_), _) => true,
+                    (KindOrigin::Builtin(_) | KindOrigin::Selected(_), _) => false,
                 };
                 if missing {
                     self.error(
                         Code::HandlerOption,
                         subresource.span,
                         format!("{} has no subresource `{name}`", kind.kind),
-                        "the webhook would never be asked",
+                        "the API server would never call the webhook",
                     );
                 }
-                Endpoint::Subresource(name.to_owned())
+                WebhookEndpoint::Subresource(name.to_owned())
             }
         }
     }
@@ -156,7 +158,7 @@ impl Lowering<'_> {
         &mut self,
         section: &WebhookSection,
         kind: &HandledKind,
-        standing: Option<Span>,
+        unmanaged: Option<Span>,
     ) {
         let ignores = section.ignore_failures.is_some_and(|it| it.value);
         let Some(function) = section.function().filter(|_| !ignores) else {
@@ -165,27 +167,27 @@ impl Lowering<'_> {
         let persistent = section.persistent.filter(|persistent| persistent.value);
         let staying = persistent
             .map(|persistent| (persistent.span, "it stays when the operator stops"))
-            .or(standing.map(|span| (span, "all webhooks stay when the operator stops")));
+            .or(unmanaged.map(|span| (span, "all webhooks stay when the operator stops")));
         let diagnostic = match (&kind.origin, staying) {
-            (Origin::Standard(_), _) => Diagnostic::warning(
+            (KindOrigin::Builtin(_), _) => Diagnostic::warning(
                 Code::BlockingWebhook,
                 format!(
-                    "while the operator does not answer, requests for {} are refused in the whole cluster",
+                    "while the operator does not answer, the API server rejects requests for {} in the whole cluster",
                     kind.kind
                 ),
             )
             .at(self.source, function.span, "the cluster itself needs this kind"),
-            (Origin::Custom(_), Some((span, label))) => Diagnostic::note(
+            (KindOrigin::Custom(_), Some((span, label))) => Diagnostic::note(
                 Code::BlockingWebhook,
                 format!(
-                    "while no operator runs, requests for {} are refused",
+                    "while no operator runs, the API server rejects requests for {}",
                     kind.kind
                 ),
             )
             .at(self.source, span, label),
-            (Origin::Custom(_), None) | (Origin::Selected(_), _) => return,
+            (KindOrigin::Custom(_), None) | (KindOrigin::Selected(_), _) => return,
         };
-        self.push(diagnostic.help("`ignore_failures: true` lets them pass"));
+        self.push(diagnostic.help("with `ignore_failures: true` the API server admits them"));
     }
 }
 

@@ -1,4 +1,4 @@
-//! The everything-operator.
+//! The operator `everything-operator`.
 
 #[rustfmt::skip]
 mod generated;

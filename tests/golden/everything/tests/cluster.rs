@@ -1,11 +1,11 @@
-//! The operator on a cluster: `KUBECONFIG=… cargo test --features cluster`.
+//! Tests on a cluster: `KUBECONFIG=… cargo test --features cluster`.
 
 use kopf_runtime::testing::{TestResult, on_cluster};
 use kube::ResourceExt as _;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_everything-operator");
 
-/// What the cluster has to know.
+/// The CRDs that the test installs.
 #[rustfmt::skip]
 const DEFINITIONS: &[&str] = &[
     include_str!("../src/generated/types/ephemeral_volume_claim/crd.json"),
@@ -13,7 +13,7 @@ const DEFINITIONS: &[&str] = &[
     include_str!("../src/generated/types/warehouse/crd.json"),
 ];
 
-/// Something that the cluster accepts.
+/// An object that the API server accepts.
 const OBJECT: &str = r##"{
   "spec": {
     "size": 1
@@ -21,7 +21,7 @@ const OBJECT: &str = r##"{
 }"##;
 
 #[test]
-fn an_ephemeral_volume_claim_lives_and_goes() -> TestResult {
+fn an_ephemeral_volume_claim_is_handled_and_deleted() -> TestResult {
     on_cluster(async |cluster| {
         for definition in DEFINITIONS {
             cluster.apply(definition).await?;

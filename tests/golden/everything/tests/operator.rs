@@ -1,18 +1,18 @@
-//! The operator as its users meet it: as a program.
+//! Tests of the operator's command line, without a cluster.
 
 use std::process::Command;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_everything-operator");
 
-fn printed_definitions() -> String {
+fn printed_crds() -> String {
     let mut program = Command::new(PROGRAM);
-    let output = program.arg("crd").output().expect("it runs");
-    String::from_utf8(output.stdout).expect("it prints text")
+    let output = program.arg("crd").output().expect("the operator runs");
+    String::from_utf8(output.stdout).expect("the operator prints text")
 }
 
 #[test]
-fn it_brings_the_definitions_of_its_kinds_along() {
-    let printed = printed_definitions();
+fn it_prints_the_crds_of_its_kinds() {
+    let printed = printed_crds();
     assert!(printed.contains("ephemeralvolumeclaims.kopf.dev"));
     assert!(printed.contains("orders.shop.example.com"));
     assert!(printed.contains("warehouses.shop.example.com"));

@@ -1,4 +1,4 @@
-//! The preset-child.
+//! The operator `preset-child`.
 
 #[rustfmt::skip]
 mod generated;

@@ -1,23 +1,23 @@
-//! The operator on a cluster: `KUBECONFIG=… cargo test --features cluster`.
+//! Tests on a cluster: `KUBECONFIG=… cargo test --features cluster`.
 
 use kopf_runtime::testing::{TestResult, on_cluster};
 use kube::ResourceExt as _;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_preset-child");
 
-/// What the cluster has to know.
+/// The CRDs that the test installs.
 #[rustfmt::skip]
 const DEFINITIONS: &[&str] = &[
     include_str!("../src/generated/types/kopf_example/crd.json"),
 ];
 
-/// Something that the cluster accepts.
+/// An object that the API server accepts.
 const OBJECT: &str = r##"{
   "spec": {}
 }"##;
 
 #[test]
-fn a_kopf_example_lives_and_goes() -> TestResult {
+fn a_kopf_example_is_handled_and_deleted() -> TestResult {
     on_cluster(async |cluster| {
         for definition in DEFINITIONS {
             cluster.apply(definition).await?;

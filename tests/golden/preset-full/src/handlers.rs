@@ -1,8 +1,8 @@
-//! What the operator knows, and the handlers of each kind.
+//! The state of the operator, and a module of handlers for each kind.
 
 mod exhibit;
 mod hooks;
 
-/// Lives as long as the operator and is shared by all handlers: the place for clients and pools.
+/// The state that all handlers share while the operator runs, such as clients and connection pools.
 #[derive(Debug, Default)]
 pub struct Operator {}

@@ -1,4 +1,4 @@
-//! The preset-full.
+//! The operator `preset-full`.
 
 #[rustfmt::skip]
 mod generated;

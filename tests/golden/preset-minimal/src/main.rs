@@ -1,4 +1,4 @@
-//! The preset-minimal.
+//! The operator `preset-minimal`.
 
 #[rustfmt::skip]
 mod generated;

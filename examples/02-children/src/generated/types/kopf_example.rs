@@ -8,10 +8,10 @@ pub mod v1;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
-/// The definition that these types were made from, as JSON.
+/// The CRD from which these types were generated, as JSON.
 pub const CRD: &str = include_str!("kopf_example/crd.json");
 
-/// The definition that these types were made from.
+/// The CRD from which these types were generated.
 pub fn crd() -> CustomResourceDefinition {
-    serde_json::from_str(CRD).expect("the embedded definition was read before")
+    serde_json::from_str(CRD).expect("the generator has parsed this CRD")
 }

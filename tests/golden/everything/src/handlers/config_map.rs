@@ -1,4 +1,4 @@
-//! What happens to a ConfigMap.
+//! Handlers for ConfigMap objects.
 
 use kopf_runtime::prelude::*;
 
@@ -6,13 +6,13 @@ use super::Operator;
 use crate::generated::config_map::{ConfigMap, ConfigMapHandlers};
 
 impl ConfigMapHandlers for Operator {
-    /// Says whether a ConfigMap may be deleted.
+    /// Decides whether a ConfigMap may be deleted.
     async fn check_map(&self, cx: &mut ValidationContext<ConfigMap>) -> AdmissionResult {
         info!("check_map was called: {}", cx.operation());
         Ok(())
     }
 
-    /// Whether the annotation `note` is one for `check_map`.
+    /// Whether the filter of `check_map` accepts the annotation `note`.
     fn is_note(&self, _value: Option<&str>) -> bool {
         true
     }

@@ -1,4 +1,4 @@
-//! What happens to a Deployment.
+//! Handlers for Deployment objects.
 
 use kopf_runtime::prelude::*;
 
@@ -6,7 +6,7 @@ use super::Operator;
 use crate::generated::deployment::{Deployment, DeploymentHandlers, Everybody};
 
 impl DeploymentHandlers for Operator {
-    /// Says by which keys of `everybody` a Deployment is found, and what is found.
+    /// Returns the keys and values of a Deployment in the index `everybody`.
     async fn everybody(&self, cx: &mut IndexContext<Deployment>) -> IndexResult<Everybody> {
         debug!("everybody was called: {}", cx.name());
         Ok(Vec::new())

@@ -1,4 +1,4 @@
-//! What happens to an EphemeralVolumeClaim.
+//! Handlers for EphemeralVolumeClaim objects.
 
 use kopf_runtime::prelude::*;
 
@@ -8,8 +8,7 @@ use crate::generated::ephemeral_volume_claim::{
     EphemeralVolumeClaimHandlers, Mirror, Mount, Quantity, Value,
 };
 
-/// What is remembered of an EphemeralVolumeClaim while the operator runs; all of its handlers share
-/// it.
+/// The in-memory state of an EphemeralVolumeClaim while the operator runs; its handlers share it.
 #[derive(Debug, Default)]
 pub struct ClaimMemo {}
 
@@ -24,8 +23,8 @@ impl EphemeralVolumeClaimHandlers for Operator {
         Ok(())
     }
 
-    /// Called when an EphemeralVolumeClaim is created, is changed, is being deleted or is there
-    /// when the operator starts.
+    /// Called when an EphemeralVolumeClaim is created, is changed, is being deleted or already
+    /// exists when the operator starts.
     async fn whatever(&self, cx: &mut ChangeContext<EphemeralVolumeClaim>) -> HandlerResult {
         info!("whatever was called: {}", cx.reason());
         Ok(())
@@ -37,7 +36,7 @@ impl EphemeralVolumeClaimHandlers for Operator {
         Ok(())
     }
 
-    /// Called when an EphemeralVolumeClaim is there when the operator starts.
+    /// Called when an EphemeralVolumeClaim already exists when the operator starts.
     async fn r#type(&self, cx: &mut ChangeContext<EphemeralVolumeClaim>) -> HandlerResult {
         info!("type was called: {}", cx.reason());
         Ok(())
@@ -112,7 +111,7 @@ impl EphemeralVolumeClaimHandlers for Operator {
         Ok(())
     }
 
-    /// Called for everything that is seen of an EphemeralVolumeClaim with `spec.parameters`.
+    /// Called for every watch event of an EphemeralVolumeClaim with `spec.parameters`.
     async fn seen(&self, cx: &mut EventContext<EphemeralVolumeClaim>) -> HandlerResult {
         info!("seen was called: {:?}", cx.event_type());
         Ok(())
@@ -136,7 +135,7 @@ impl EphemeralVolumeClaimHandlers for Operator {
         Ok(())
     }
 
-    /// Runs beside an EphemeralVolumeClaim as long as it is there.
+    /// Runs for an EphemeralVolumeClaim as long as the object exists.
     async fn watch_usage(&self, cx: &mut DaemonContext<EphemeralVolumeClaim>) -> HandlerResult {
         while cx.sleep(Duration::from_secs(60)).await {
             info!("watch_usage is running");
@@ -144,7 +143,7 @@ impl EphemeralVolumeClaimHandlers for Operator {
         Ok(())
     }
 
-    /// Runs beside an EphemeralVolumeClaim with `spec.class` as long as it is there.
+    /// Runs for an EphemeralVolumeClaim with `spec.class` as long as the object exists.
     async fn follow_spec_class(&self, cx: &mut DaemonContext<EphemeralVolumeClaim>) -> HandlerResult {
         while cx.sleep(Duration::from_secs(60)).await {
             info!("follow_spec_class is running");
@@ -152,7 +151,7 @@ impl EphemeralVolumeClaimHandlers for Operator {
         Ok(())
     }
 
-    /// Runs beside an EphemeralVolumeClaim with `spec.mounts` as long as it is there.
+    /// Runs for an EphemeralVolumeClaim with `spec.mounts` as long as the object exists.
     async fn follow_spec_mounts(&self, cx: &mut DaemonContext<EphemeralVolumeClaim>) -> HandlerResult {
         while cx.sleep(Duration::from_secs(60)).await {
             info!("follow_spec_mounts is running");
@@ -160,85 +159,85 @@ impl EphemeralVolumeClaimHandlers for Operator {
         Ok(())
     }
 
-    /// Says by which keys of `by_class` an EphemeralVolumeClaim with `spec.class` is found, and
-    /// what is found.
+    /// Returns the keys and values of an EphemeralVolumeClaim with `spec.class` in the index
+    /// `by_class`.
     async fn by_class(&self, cx: &mut IndexContext<EphemeralVolumeClaim>) -> IndexResult<ByClass> {
         debug!("by_class was called: {}", cx.name());
         Ok(Vec::new())
     }
 
-    /// Says by which keys of `mirror` an EphemeralVolumeClaim is found, and what is found.
+    /// Returns the keys and values of an EphemeralVolumeClaim in the index `mirror`.
     async fn mirror(&self, cx: &mut IndexContext<EphemeralVolumeClaim>) -> IndexResult<Mirror> {
         debug!("mirror was called: {}", cx.name());
         Ok(Vec::new())
     }
 
-    /// Whether the new `spec.extra.any.depth` is one for `extra_changed`.
+    /// Whether the filter of `extra_changed` accepts the new `spec.extra.any.depth`.
     fn is_wanted(&self, _value: Option<&Value>) -> bool {
         true
     }
 
-    /// Whether `spec.ttlSeconds` is one for `new_ttl`.
-    /// Whether the new `spec.ttlSeconds` is one for `check_growth`.
+    /// Whether the filter of `new_ttl` accepts `spec.ttlSeconds`.
+    /// Whether the filter of `check_growth` accepts the new `spec.ttlSeconds`.
     fn is_long(&self, _value: Option<&i32>) -> bool {
         true
     }
 
-    /// Whether the label `size` is one for `filtered`.
+    /// Whether the filter of `filtered` accepts the label `size`.
     fn is_size(&self, _value: Option<&str>) -> bool {
         true
     }
 
-    /// Whether an EphemeralVolumeClaim is one for `filtered`.
-    /// Whether an EphemeralVolumeClaim is one for `beat`.
-    /// Whether an EphemeralVolumeClaim is one for `mirror`.
+    /// Whether the filter of `filtered` accepts an EphemeralVolumeClaim.
+    /// Whether the filter of `beat` accepts an EphemeralVolumeClaim.
+    /// Whether the filter of `mirror` accepts an EphemeralVolumeClaim.
     fn is_due(&self, _object: &EphemeralVolumeClaim) -> bool {
         true
     }
 
-    /// Whether `spec.size` is one for `settle`.
+    /// Whether the filter of `settle` accepts `spec.size`.
     fn is_size_known(&self, _value: Option<&Quantity>) -> bool {
         true
     }
 
-    /// How long `settle` waits before it begins with an EphemeralVolumeClaim.
-    /// How long `follow_spec_class` waits before it begins with an EphemeralVolumeClaim.
-    /// How long `follow_spec_mounts` waits before it begins with an EphemeralVolumeClaim.
+    /// The delay before `settle` starts for an EphemeralVolumeClaim.
+    /// The delay before `follow_spec_class` starts for an EphemeralVolumeClaim.
+    /// The delay before `follow_spec_mounts` starts for an EphemeralVolumeClaim.
     fn patience(&self, _object: &EphemeralVolumeClaim) -> Duration {
         Duration::ZERO
     }
 
-    /// Says whether an EphemeralVolumeClaim may be created or changed.
+    /// Decides whether an EphemeralVolumeClaim may be created or changed.
     async fn check_size(&self, cx: &mut ValidationContext<EphemeralVolumeClaim>) -> AdmissionResult {
         info!("check_size was called: {}", cx.operation());
         Ok(())
     }
 
-    /// Says whether the `status` of an EphemeralVolumeClaim may be stored.
+    /// Decides whether the `status` subresource of an EphemeralVolumeClaim may be stored.
     async fn check_status(&self, cx: &mut ValidationContext<EphemeralVolumeClaim>) -> AdmissionResult {
         info!("check_status was called: {}", cx.operation());
         Ok(())
     }
 
-    /// Says whether an EphemeralVolumeClaim or any part of it may be stored.
+    /// Decides whether an EphemeralVolumeClaim or one of its subresources may be stored.
     async fn anything(&self, cx: &mut ValidationContext<Value>) -> AdmissionResult {
         info!("anything was called: {}", cx.operation());
         Ok(())
     }
 
-    /// May change an EphemeralVolumeClaim before it is created.
+    /// Can change an EphemeralVolumeClaim before it is created.
     async fn default_class(&self, cx: &mut MutationContext<EphemeralVolumeClaim>) -> AdmissionResult {
         info!("default_class was called: {}", cx.operation());
         Ok(())
     }
 
-    /// May change an EphemeralVolumeClaim before it is stored.
+    /// Can change an EphemeralVolumeClaim before it is stored.
     async fn check_growth(&self, cx: &mut MutationContext<EphemeralVolumeClaim>) -> AdmissionResult {
         info!("check_growth was called: {}", cx.operation());
         Ok(())
     }
 
-    /// Whether what is asked about is one for `anything`.
+    /// Whether the filter of `anything` accepts the reviewed object.
     fn is_any_due(&self, _object: &Value) -> bool {
         true
     }

@@ -1,4 +1,4 @@
-//! What happens to an object of `Everything`.
+//! Handlers for objects of `Everything`.
 
 use kopf_runtime::prelude::*;
 
@@ -6,7 +6,7 @@ use super::Operator;
 use crate::generated::everything::{DynamicObject, EverythingHandlers};
 
 impl EverythingHandlers for Operator {
-    /// Called for everything that is seen of an object of `Everything`.
+    /// Called for every watch event of an object of `Everything`.
     async fn anything_seen(&self, cx: &mut EventContext<DynamicObject>) -> HandlerResult {
         info!("anything_seen was called: {:?}", cx.event_type());
         Ok(())

@@ -1,4 +1,4 @@
-//! What happens to an Order.
+//! Handlers for Order objects.
 
 use kopf_runtime::prelude::*;
 

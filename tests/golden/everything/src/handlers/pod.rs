@@ -1,11 +1,11 @@
-//! What happens to a Pod.
+//! Handlers for Pod objects.
 
 use kopf_runtime::prelude::*;
 
 use super::Operator;
 use crate::generated::pod::{Everybody, Pod, PodHandlers, PodsByClaim};
 
-/// What is remembered of a Pod while the operator runs; all of its handlers share it.
+/// The in-memory state of a Pod while the operator runs; its handlers share it.
 #[derive(Debug, Default)]
 pub struct PodMemo {}
 
@@ -14,7 +14,7 @@ impl Memo<Pod> for PodMemo {}
 impl PodHandlers for Operator {
     type Memo = PodMemo;
 
-    /// Called for everything that is seen of a Pod.
+    /// Called for every watch event of a Pod.
     async fn pod_seen(&self, cx: &mut EventContext<Pod>) -> HandlerResult {
         info!("pod_seen was called: {:?}", cx.event_type());
         Ok(())
@@ -32,7 +32,7 @@ impl PodHandlers for Operator {
         Ok(())
     }
 
-    /// Runs beside a Pod as long as it is there.
+    /// Runs for a Pod as long as the object exists.
     async fn follow_pod(&self, cx: &mut DaemonContext<Pod>) -> HandlerResult {
         while cx.sleep(Duration::from_secs(60)).await {
             info!("follow_pod is running");
@@ -40,24 +40,24 @@ impl PodHandlers for Operator {
         Ok(())
     }
 
-    /// Says by which keys of `pods_by_claim` a Pod with `status.phase` is found, and what is found.
+    /// Returns the keys and values of a Pod with `status.phase` in the index `pods_by_claim`.
     async fn pods_by_claim(&self, cx: &mut IndexContext<Pod>) -> IndexResult<PodsByClaim> {
         debug!("pods_by_claim was called: {}", cx.name());
         Ok(Vec::new())
     }
 
-    /// Says by which keys of `everybody` a Pod is found, and what is found.
+    /// Returns the keys and values of a Pod in the index `everybody`.
     async fn everybody(&self, cx: &mut IndexContext<Pod>) -> IndexResult<Everybody> {
         debug!("everybody was called: {}", cx.name());
         Ok(Vec::new())
     }
 
-    /// Whether the label `size` is one for `pods_by_claim`.
+    /// Whether the filter of `pods_by_claim` accepts the label `size`.
     fn is_label(&self, _value: Option<&str>) -> bool {
         true
     }
 
-    /// Whether `status.phase` is one for `pods_by_claim`.
+    /// Whether the filter of `pods_by_claim` accepts `status.phase`.
     fn is_active(&self, _value: Option<&String>) -> bool {
         true
     }

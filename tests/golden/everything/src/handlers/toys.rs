@@ -1,11 +1,11 @@
-//! What happens to an object of `Toys`.
+//! Handlers for objects of `Toys`.
 
 use kopf_runtime::prelude::*;
 
 use super::Operator;
 use crate::generated::toys::{BTreeMap, DynamicObject, ToysByKind, ToysHandlers, Value};
 
-/// What is remembered of an object of `Toys` while the operator runs; all of its handlers share it.
+/// The in-memory state of an object of `Toys` while the operator runs; its handlers share it.
 #[derive(Debug, Default)]
 pub struct ToyMemo {}
 
@@ -14,14 +14,14 @@ impl Memo<DynamicObject> for ToyMemo {}
 impl ToysHandlers for Operator {
     type Memo = ToyMemo;
 
-    /// Called for everything that is seen of an object of `Toys`.
+    /// Called for every watch event of an object of `Toys`.
     async fn toy_seen(&self, cx: &mut EventContext<DynamicObject>) -> HandlerResult {
         info!("toy_seen was called: {:?}", cx.event_type());
         Ok(())
     }
 
-    /// Called when an object of `Toys` is created, is changed, is being deleted or is there when
-    /// the operator starts.
+    /// Called when an object of `Toys` is created, is changed, is being deleted or already exists
+    /// when the operator starts.
     async fn toy_changed(&self, cx: &mut ChangeContext<DynamicObject>) -> HandlerResult {
         info!("toy_changed was called: {}", cx.reason());
         Ok(())
@@ -55,7 +55,7 @@ impl ToysHandlers for Operator {
         Ok(())
     }
 
-    /// Runs beside an object of `Toys` as long as it is there.
+    /// Runs for an object of `Toys` as long as the object exists.
     async fn toy_follow(&self, cx: &mut DaemonContext<DynamicObject>) -> HandlerResult {
         while cx.sleep(Duration::from_secs(60)).await {
             info!("toy_follow is running");
@@ -63,18 +63,18 @@ impl ToysHandlers for Operator {
         Ok(())
     }
 
-    /// Says by which keys of `toys_by_kind` an object of `Toys` is found, and what is found.
+    /// Returns the keys and values of an object of `Toys` in the index `toys_by_kind`.
     async fn toys_by_kind(&self, cx: &mut IndexContext<DynamicObject>) -> IndexResult<ToysByKind> {
         debug!("toys_by_kind was called: {}", cx.name());
         Ok(Vec::new())
     }
 
-    /// Whether a DynamicObject is one for `toy_changed`.
+    /// Whether the filter of `toy_changed` accepts a DynamicObject.
     fn is_toy(&self, _object: &DynamicObject) -> bool {
         true
     }
 
-    /// How long `toy_follow` waits before it begins with an object of `Toys`.
+    /// The delay before `toy_follow` starts for an object of `Toys`.
     fn toy_patience(&self, _object: &DynamicObject) -> Duration {
         Duration::ZERO
     }

@@ -1,4 +1,4 @@
-//! What happens to a Warehouse.
+//! Handlers for Warehouse objects.
 
 use kopf_runtime::prelude::*;
 

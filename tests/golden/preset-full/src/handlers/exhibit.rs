@@ -1,4 +1,4 @@
-//! What happens to an Exhibit.
+//! Handlers for Exhibit objects.
 
 use kopf_runtime::prelude::*;
 
@@ -24,7 +24,7 @@ impl ExhibitHandlers for Operator {
         Ok(())
     }
 
-    /// Called when an Exhibit is there when the operator starts.
+    /// Called when an Exhibit already exists when the operator starts.
     async fn resume_fn(&self, cx: &mut ChangeContext<Exhibit>) -> HandlerResult {
         info!("resume_fn was called: {}", cx.reason());
         Ok(())
@@ -39,7 +39,7 @@ impl ExhibitHandlers for Operator {
         Ok(())
     }
 
-    /// Called for everything that is seen of an Exhibit.
+    /// Called for every watch event of an Exhibit.
     async fn event_fn(&self, cx: &mut EventContext<Exhibit>) -> HandlerResult {
         info!("event_fn was called: {:?}", cx.event_type());
         Ok(())
@@ -51,7 +51,7 @@ impl ExhibitHandlers for Operator {
         Ok(())
     }
 
-    /// Runs beside an Exhibit as long as it is there.
+    /// Runs for an Exhibit as long as the object exists.
     async fn daemon_fn(&self, cx: &mut DaemonContext<Exhibit>) -> HandlerResult {
         while cx.sleep(Duration::from_secs(60)).await {
             info!("daemon_fn is running");
@@ -59,19 +59,19 @@ impl ExhibitHandlers for Operator {
         Ok(())
     }
 
-    /// Says by which keys of `index_fn` an Exhibit is found, and what is found.
+    /// Returns the keys and values of an Exhibit in the index `index_fn`.
     async fn index_fn(&self, cx: &mut IndexContext<Exhibit>) -> IndexResult<IndexFn> {
         debug!("index_fn was called: {}", cx.name());
         Ok(Vec::new())
     }
 
-    /// Says whether an Exhibit may be stored.
+    /// Decides whether an Exhibit may be stored.
     async fn validate_fn(&self, cx: &mut ValidationContext<Exhibit>) -> AdmissionResult {
         info!("validate_fn was called: {}", cx.operation());
         Ok(())
     }
 
-    /// May change an Exhibit before it is stored.
+    /// Can change an Exhibit before it is stored.
     async fn mutate_fn(&self, cx: &mut MutationContext<Exhibit>) -> AdmissionResult {
         info!("mutate_fn was called: {}", cx.operation());
         Ok(())

@@ -1,4 +1,4 @@
-//! What happens to the operator as a whole.
+//! The hooks of the operator: startup, cleanup, login and probes.
 
 use kopf_runtime::prelude::*;
 
@@ -6,7 +6,8 @@ use super::Operator;
 use crate::generated::hooks::Hooks;
 
 impl Hooks for Operator {
-    /// Called when the operator starts: nothing is asked of the cluster before it has succeeded.
+    /// Called when the operator starts. The operator sends no request to the cluster before this
+    /// succeeds.
     async fn startup_fn(&self, cx: &mut StartupContext) -> HandlerResult {
         info!("startup_fn was called: attempt {}", cx.retry() + 1);
         Ok(())
@@ -18,17 +19,17 @@ impl Hooks for Operator {
         Ok(())
     }
 
-    /// Called when credentials for the cluster are needed, or those in use do not work any more.
+    /// Called when the operator needs credentials for the cluster, or the API server rejects the
+    /// current ones.
     async fn login_fn(&self, cx: &mut LoginContext) -> LoginResult {
         info!("login_fn was called: attempt {}", cx.retry() + 1);
         Credentials::infer().await
     }
 
-    /// Called when Kubernetes asks whether the operator is alive, but not more often than every ten
-    /// seconds; its result is shown under its id, and its failure makes Kubernetes restart the
-    /// operator.
+    /// Called for liveness probes, at most every ten seconds. The probe's response shows the result
+    /// under the handler's id; a failure fails the probe, and Kubernetes restarts the operator.
     async fn probe_fn(&self, cx: &mut ProbeContext) -> HandlerResult {
-        cx.set_result(&"well")?;
+        cx.set_result(&"healthy")?;
         Ok(())
     }
 }

@@ -57,7 +57,7 @@ pub struct NumberListSpec {
     pub numbers: Option<Value>,
 }
 
-/// Tells a value that is null from one that is absent.
+/// Distinguishes null from an absent value.
 fn present<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,

@@ -59,7 +59,7 @@ pub struct EphemeralVolumeClaimSpec {
     pub size: Quantity,
 }
 
-/// A quantity such as `500m` or `2Gi`, or a bare number, kept as it was written.
+/// A quantity such as `500m` or `2Gi`, or a bare number, unchanged by a round trip.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(untagged)]
 pub enum Quantity {

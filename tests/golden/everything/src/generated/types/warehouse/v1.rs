@@ -51,7 +51,7 @@ impl Serialize for Warehouse {
     }
 }
 
-/// The members of the object that are not declared; its type is known already.
+/// The undeclared members of the object, without `apiVersion` and `kind`.
 fn undeclared<'de, D, T>(deserializer: D) -> Result<BTreeMap<String, T>, D::Error>
 where
     D: Deserializer<'de>,

@@ -1,15 +1,17 @@
-//! Default values: what the API server fills in, as values of the generated types.
+//! The default values that the API server fills in, as values of the generated types.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
-use super::types::{Body, Field, Int, Presence, ShapeId, Shapes, Struct, Ty};
+use super::generated_types::{
+    FieldPresence, IntType, ShapeBody, ShapeId, Shapes, StructField, StructShape, Ty,
+};
 
 /// A value of a generated type.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Initial {
-    /// What `Default::default()` gives.
+pub enum DefaultValue {
+    /// `Default::default()`.
     Default,
     /// A boolean.
     Bool(bool),
@@ -22,13 +24,13 @@ pub enum Initial {
     /// Any JSON.
     Json(Json),
     /// A list.
-    Vec(Vec<Initial>),
+    Vec(Vec<DefaultValue>),
     /// A map.
-    Map(Vec<(String, Initial)>),
+    Map(Vec<(String, DefaultValue)>),
     /// The variant of an enum, by its position.
     Variant(ShapeId, usize),
     /// A variant with a value, of a type with `Int` and `String` variants.
-    IntOrString(Ty, Box<Initial>),
+    IntOrString(Ty, Box<DefaultValue>),
     /// A tuple struct around a string.
     Wrapped(Ty, String),
     /// A struct: some fields, the others as its own default has them.
@@ -36,28 +38,28 @@ pub enum Initial {
         /// The struct.
         shape: ShapeId,
         /// Positions of fields and their values.
-        fields: Vec<(usize, Initial)>,
+        fields: Vec<(usize, DefaultValue)>,
         /// Whether there are other fields.
         partial: bool,
     },
     /// `Some` of a value.
-    Some(Box<Initial>),
+    Some(Box<DefaultValue>),
     /// `None`.
     None,
 }
 
-/// How a type gets its `Default`.
+/// The implementation of `Default` for a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DefaultImpl {
-    /// Not at all: there is no value that would be right.
+    /// There is none: some required field has no default.
     Missing,
-    /// By derive.
+    /// It is derived.
     Derived,
-    /// By hand, because the API server fills in something else than zero.
+    /// It is written out, because the API server fills in other values than zero.
     Written,
 }
 
-/// Answers questions about default values, remembering the answers.
+/// Computes default values, and caches which shapes have a `Default`.
 #[derive(Debug)]
 pub struct Defaults<'s> {
     shapes: &'s Shapes,
@@ -65,7 +67,7 @@ pub struct Defaults<'s> {
 }
 
 impl<'s> Defaults<'s> {
-    /// For these shapes.
+    /// The default values of these shapes.
     #[must_use]
     pub fn new(shapes: &'s Shapes) -> Self {
         Self {
@@ -74,48 +76,48 @@ impl<'s> Defaults<'s> {
         }
     }
 
-    /// The value that a field has when it is left out; `None` if there is none, or if it cannot
-    /// be written down, in which case the field counts as optional.
+    /// The value of a field that is left out; `None` if it has no default, or one that Rust cannot
+    /// express, in which case the field is optional.
     #[must_use]
-    pub fn of_field(&self, field: &Field) -> Option<Initial> {
-        let Presence::Default(text) = &field.presence else {
+    pub fn of_field(&self, field: &StructField) -> Option<DefaultValue> {
+        let FieldPresence::Default(text) = &field.presence else {
             return None;
         };
         let json: Json = serde_json::from_str(text).expect("defaults are kept as JSON");
         let initial = self.value(&json, &field.ty)?;
         if field.nullable {
-            Some(Initial::Some(Box::new(initial)))
+            Some(DefaultValue::Some(Box::new(initial)))
         } else {
             Some(initial)
         }
     }
 
-    /// How a shape gets its `Default`.
+    /// The `Default` of a shape.
     #[must_use]
     pub fn of_shape(&self, id: ShapeId) -> DefaultImpl {
         if let Some(known) = self.known.borrow().get(&id) {
             return *known;
         }
         let answer = match self.shapes.body(id) {
-            Body::Struct(body) => self.of_struct(body),
-            Body::Alias(ty) if self.has_default(ty) => DefaultImpl::Derived,
+            ShapeBody::Struct(body) => self.of_struct(body),
+            ShapeBody::Alias(ty) if self.has_default(ty) => DefaultImpl::Derived,
             _ => DefaultImpl::Missing,
         };
         self.known.borrow_mut().insert(id, answer);
         answer
     }
 
-    /// How a struct gets its `Default`.
+    /// The `Default` of a struct.
     #[must_use]
-    pub fn of_struct(&self, body: &Struct) -> DefaultImpl {
+    pub fn of_struct(&self, body: &StructShape) -> DefaultImpl {
         let mut answer = DefaultImpl::Derived;
         for field in &body.fields {
             match (&field.presence, self.of_field(field)) {
-                (Presence::Default(_), Some(Initial::Default)) => {}
-                (Presence::Default(_), Some(_)) => answer = DefaultImpl::Written,
-                (Presence::Optional | Presence::Default(_), _) => {}
-                (Presence::Required, _) if field.nullable || self.has_default(&field.ty) => {}
-                (Presence::Required, _) => return DefaultImpl::Missing,
+                (FieldPresence::Default(_), Some(DefaultValue::Default)) => {}
+                (FieldPresence::Default(_), Some(_)) => answer = DefaultImpl::Written,
+                (FieldPresence::Optional | FieldPresence::Default(_), _) => {}
+                (FieldPresence::Required, _) if field.nullable || self.has_default(&field.ty) => {}
+                (FieldPresence::Required, _) => return DefaultImpl::Missing,
             }
         }
         answer
@@ -123,44 +125,44 @@ impl<'s> Defaults<'s> {
 
     fn has_default(&self, ty: &Ty) -> bool {
         match ty {
-            Ty::Known(known) => known.default,
+            Ty::Existing(known) => known.default,
             Ty::Shape(id) => self.of_shape(*id) != DefaultImpl::Missing,
             _ => true,
         }
     }
 
-    fn value(&self, json: &Json, ty: &Ty) -> Option<Initial> {
+    fn value(&self, json: &Json, ty: &Ty) -> Option<DefaultValue> {
         Some(match (ty, json) {
-            (Ty::Nullable(_), Json::Null) => Initial::None,
-            (Ty::Nullable(inner), json) => Initial::Some(Box::new(self.value(json, inner)?)),
-            (Ty::Json, Json::Null) | (Ty::Bool, Json::Bool(false)) => Initial::Default,
-            (Ty::Json, json) => Initial::Json(json.clone()),
-            (Ty::Bool, Json::Bool(value)) => Initial::Bool(*value),
+            (Ty::Nullable(_), Json::Null) => DefaultValue::None,
+            (Ty::Nullable(inner), json) => DefaultValue::Some(Box::new(self.value(json, inner)?)),
+            (Ty::Json, Json::Null) | (Ty::Bool, Json::Bool(false)) => DefaultValue::Default,
+            (Ty::Json, json) => DefaultValue::Json(json.clone()),
+            (Ty::Bool, Json::Bool(value)) => DefaultValue::Bool(*value),
             (Ty::Int(int), json) => integer(json, *int)?,
             (Ty::Float, Json::Number(number)) => match number.as_f64()? {
-                0.0 => Initial::Default,
-                value => Initial::Float(value),
+                0.0 => DefaultValue::Default,
+                value => DefaultValue::Float(value),
             },
-            (Ty::String, Json::String(text)) if text.is_empty() => Initial::Default,
-            (Ty::String, Json::String(text)) => Initial::String(text.clone()),
-            (Ty::Vec(_), Json::Array(items)) if items.is_empty() => Initial::Default,
+            (Ty::String, Json::String(text)) if text.is_empty() => DefaultValue::Default,
+            (Ty::String, Json::String(text)) => DefaultValue::String(text.clone()),
+            (Ty::Vec(_), Json::Array(items)) if items.is_empty() => DefaultValue::Default,
             (Ty::Vec(inner), Json::Array(items)) => {
                 let items = items.iter().map(|item| self.value(item, inner));
-                Initial::Vec(items.collect::<Option<_>>()?)
+                DefaultValue::Vec(items.collect::<Option<_>>()?)
             }
-            (Ty::Map(_), Json::Object(entries)) if entries.is_empty() => Initial::Default,
+            (Ty::Map(_), Json::Object(entries)) if entries.is_empty() => DefaultValue::Default,
             (Ty::Map(inner), Json::Object(entries)) => {
                 let entries = entries
                     .iter()
                     .map(|(key, value)| Some((key.clone(), self.value(value, inner)?)));
-                Initial::Map(entries.collect::<Option<_>>()?)
+                DefaultValue::Map(entries.collect::<Option<_>>()?)
             }
-            (Ty::Known(known), Json::Object(entries)) if entries.is_empty() && known.default => {
-                Initial::Default
+            (Ty::Existing(known), Json::Object(entries)) if entries.is_empty() && known.default => {
+                DefaultValue::Default
             }
-            (Ty::Known(known), json) => match (known.path.rsplit("::").next()?, json) {
-                ("IntOrString", json) => int_or_string(ty, json, Int::I32)?,
-                ("Quantity", Json::String(text)) => Initial::Wrapped(ty.clone(), text.clone()),
+            (Ty::Existing(known), json) => match (known.path.rsplit("::").next()?, json) {
+                ("IntOrString", json) => int_or_string(ty, json, IntType::I32)?,
+                ("Quantity", Json::String(text)) => DefaultValue::Wrapped(ty.clone(), text.clone()),
                 _ => return None,
             },
             (Ty::Shape(id), json) => self.shape(*id, ty, json)?,
@@ -168,22 +170,24 @@ impl<'s> Defaults<'s> {
         })
     }
 
-    fn shape(&self, id: ShapeId, ty: &Ty, json: &Json) -> Option<Initial> {
+    fn shape(&self, id: ShapeId, ty: &Ty, json: &Json) -> Option<DefaultValue> {
         match (self.shapes.body(id), json) {
-            (Body::StringEnum(values), Json::String(text)) => Some(Initial::Variant(
+            (ShapeBody::StringEnum(values), Json::String(text)) => Some(DefaultValue::Variant(
                 id,
                 values.iter().position(|value| value == text)?,
             )),
-            (Body::IntEnum(values), Json::Number(number)) => {
+            (ShapeBody::IntEnum(values), Json::Number(number)) => {
                 let number = number.as_i64()?;
-                Some(Initial::Variant(
+                Some(DefaultValue::Variant(
                     id,
                     values.iter().position(|value| *value == number)?,
                 ))
             }
-            (Body::Quantity | Body::IntOrString, json) => int_or_string(ty, json, Int::I64),
-            (Body::Alias(inner), json) => self.value(json, inner),
-            (Body::Struct(body), Json::Object(entries)) => self.structure(id, body, entries),
+            (ShapeBody::Quantity | ShapeBody::IntOrString, json) => {
+                int_or_string(ty, json, IntType::I64)
+            }
+            (ShapeBody::Alias(inner), json) => self.value(json, inner),
+            (ShapeBody::Struct(body), Json::Object(entries)) => self.structure(id, body, entries),
             _ => None,
         }
     }
@@ -191,12 +195,12 @@ impl<'s> Defaults<'s> {
     fn structure(
         &self,
         shape: ShapeId,
-        body: &Struct,
+        body: &StructShape,
         entries: &serde_json::Map<String, Json>,
-    ) -> Option<Initial> {
+    ) -> Option<DefaultValue> {
         let has_default = self.of_shape(shape) != DefaultImpl::Missing;
         if entries.is_empty() && has_default {
-            return Some(Initial::Default);
+            return Some(DefaultValue::Default);
         }
         let declared = |key: &String| body.fields.iter().any(|field| field.json == *key);
         if !entries.keys().all(declared) {
@@ -215,58 +219,58 @@ impl<'s> Defaults<'s> {
                 None => partial = true,
             }
         }
-        (has_default || !partial).then_some(Initial::Struct {
+        (has_default || !partial).then_some(DefaultValue::Struct {
             shape,
             fields,
             partial,
         })
     }
 
-    /// A field that a default for the whole struct mentions.
-    fn given(&self, json: &Json, field: &Field) -> Option<Initial> {
+    /// The value of a field that the default of the whole struct contains.
+    fn given(&self, json: &Json, field: &StructField) -> Option<DefaultValue> {
         if json.is_null() && field.nullable {
             return Some(match field.presence {
-                Presence::Optional => Initial::Some(Box::new(Initial::None)),
-                _ => Initial::None,
+                FieldPresence::Optional => DefaultValue::Some(Box::new(DefaultValue::None)),
+                _ => DefaultValue::None,
             });
         }
         let initial = self.value(json, &field.ty)?;
         let optional = self.is_optional(field);
         Some(match (optional, field.nullable) {
-            (true, true) => Initial::Some(Box::new(Initial::Some(Box::new(initial)))),
-            (true, false) | (false, true) => Initial::Some(Box::new(initial)),
+            (true, true) => DefaultValue::Some(Box::new(DefaultValue::Some(Box::new(initial)))),
+            (true, false) | (false, true) => DefaultValue::Some(Box::new(initial)),
             (false, false) => initial,
         })
     }
 
-    /// A field that it does not mention.
-    fn absent(&self, field: &Field) -> Option<Initial> {
+    /// The value of a field that the default of the whole struct leaves out.
+    fn absent(&self, field: &StructField) -> Option<DefaultValue> {
         match field.presence {
-            Presence::Required => None,
-            _ if self.is_optional(field) => Some(Initial::None),
+            FieldPresence::Required => None,
+            _ if self.is_optional(field) => Some(DefaultValue::None),
             _ => self.of_field(field),
         }
     }
 
     /// Whether the field is an `Option` because it may be left out.
     #[must_use]
-    pub fn is_optional(&self, field: &Field) -> bool {
+    pub fn is_optional(&self, field: &StructField) -> bool {
         match field.presence {
-            Presence::Required => false,
-            Presence::Optional => true,
-            Presence::Default(_) => self.of_field(field).is_none(),
+            FieldPresence::Required => false,
+            FieldPresence::Optional => true,
+            FieldPresence::Default(_) => self.of_field(field).is_none(),
         }
     }
 }
 
-fn integer(json: &Json, int: Int) -> Option<Initial> {
+fn integer(json: &Json, int: IntType) -> Option<DefaultValue> {
     let value = json.as_i64().or_else(|| whole(json.as_f64()?))?;
     let (least, most) = int.range();
     let fits = i128::from(value) >= least && i128::from(value) <= most;
     fits.then_some(if value == 0 {
-        Initial::Default
+        DefaultValue::Default
     } else {
-        Initial::Int(value)
+        DefaultValue::Int(value)
     })
 }
 
@@ -275,13 +279,13 @@ fn whole(value: f64) -> Option<i64> {
     (value.fract() == 0.0 && value.abs() < f64::from(u32::MAX)).then_some(value as i64)
 }
 
-fn int_or_string(ty: &Ty, json: &Json, int: Int) -> Option<Initial> {
+fn int_or_string(ty: &Ty, json: &Json, int: IntType) -> Option<DefaultValue> {
     let inner = match json {
-        Json::String(text) => Initial::String(text.clone()),
+        Json::String(text) => DefaultValue::String(text.clone()),
         json => match integer(json, int)? {
-            Initial::Default => Initial::Int(0),
+            DefaultValue::Default => DefaultValue::Int(0),
             other => other,
         },
     };
-    Some(Initial::IntOrString(ty.clone(), Box::new(inner)))
+    Some(DefaultValue::IntOrString(ty.clone(), Box::new(inner)))
 }

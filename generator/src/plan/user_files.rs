@@ -1,19 +1,19 @@
-//! Additions to the user's files: stubs for new handlers, modules for new kinds, nothing else.
+//! Plans additions to the user's files: stubs for new handlers and modules for new kinds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{CratePath, PlannedFile, inside};
+use super::file::{CratePath, PlannedFile, inside, text};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources, Span};
 use crate::model::operator::{HandledKind, Operator};
 use crate::splice::{TraitImpl, UserSource, with_items};
-use crate::view::hook::{self, HooksScaffoldView};
-use crate::view::layout::article;
+use crate::view::hooks;
 use crate::view::memo;
-use crate::view::method::{Method, methods};
-use crate::view::scaffold::{HandlersView, KindHandlersView};
-use crate::view::stub::{Names, stub};
+use crate::view::method::{TraitMethod, methods};
+use crate::view::phrases::article;
+use crate::view::scaffold::{HandlersView, HooksScaffoldView, KindHandlersView};
+use crate::view::stub::{NameStyle, stub};
 
-/// The user's Rust files, as they are on disk.
+/// The user's Rust files, as read from disk.
 #[derive(Clone, Debug, Default)]
 pub struct UserFiles {
     files: BTreeMap<CratePath, UserFile>,
@@ -26,10 +26,10 @@ struct UserFile {
     text: String,
 }
 
-/// What applies everything in `deploy/`.
+/// The Kustomization that applies the files in `deploy/`.
 pub(crate) const KUSTOMIZATION: &str = "deploy/kustomization.yaml";
 
-/// What has to be added to which file; several additions to one file follow each other.
+/// The additions per file; several additions to one file are made one after another.
 struct Additions<'a> {
     user: &'a UserFiles,
     changed: BTreeMap<CratePath, String>,
@@ -37,30 +37,30 @@ struct Additions<'a> {
 }
 
 /// A trait that the user's operator implements, in a module of its own.
-struct Part {
+struct HandlerTrait {
     trait_name: String,
     module: String,
-    methods: Vec<Method>,
-    /// The kind, if something is remembered of its objects.
-    remembers: Option<HandledKind>,
-    /// What its methods handle: "a Pod".
+    methods: Vec<TraitMethod>,
+    /// The kind, if it has a memo.
+    memo_kind: Option<HandledKind>,
+    /// The objects of its methods: "a Pod".
     subject: String,
-    /// Whose handlers they are: "Pod".
+    /// The owner of its methods: "Pod".
     owner: String,
-    /// The file in which it begins.
+    /// The text of a new file for it.
     scaffold: String,
 }
 
-enum Home<'a> {
-    /// The handlers of the part are implemented here.
+enum ImplLocation<'a> {
+    /// This file implements the trait.
     Found(CratePath, UserSource<'a>),
-    /// Nobody implements them yet, and the usual place is free.
-    Free,
-    /// Nobody implements them, but the usual place is taken, or a file cannot be read as Rust.
+    /// No file implements the trait, and its default file does not exist.
+    Missing,
+    /// No file implements the trait, but its default file exists, or a file is not valid Rust.
     Unclear,
 }
 
-/// Plans what the user's files need for `operator`.
+/// Plans the additions that `operator` needs.
 #[must_use]
 pub(super) fn additions(
     operator: &Operator,
@@ -72,26 +72,31 @@ pub(super) fn additions(
         changed: BTreeMap::new(),
         new: Vec::new(),
     };
-    let mut new_parts = Vec::new();
-    let hooks = (!operator.hooks.is_empty()).then(|| Part::of_hooks(operator));
-    for part in operator.kinds.iter().map(Part::of_kind).chain(hooks) {
-        match additions.find_home(&part, diagnostics) {
-            Home::Found(path, source) => {
-                let after = additions.with_stubs(&part, &path, &source, diagnostics);
+    let mut new_traits = Vec::new();
+    let hooks = (!operator.hooks.is_empty()).then(|| HandlerTrait::of_hooks(operator));
+    for handler_trait in operator
+        .kinds
+        .iter()
+        .map(HandlerTrait::of_kind)
+        .chain(hooks)
+    {
+        match additions.find_impl(&handler_trait, diagnostics) {
+            ImplLocation::Found(path, source) => {
+                let after = additions.with_stubs(&handler_trait, &path, &source, diagnostics);
                 additions.changed.extend(after.map(|after| (path, after)));
             }
-            Home::Free => new_parts.push(part),
-            Home::Unclear => {}
+            ImplLocation::Missing => new_traits.push(handler_trait),
+            ImplLocation::Unclear => {}
         }
     }
-    additions.add_parts(operator, &new_parts, diagnostics);
+    additions.add_traits(operator, &new_traits, diagnostics);
     additions.finish()
 }
 
-/// The files in `deploy/` that come and go with what the manifest declares.
+/// The files in `deploy/` whose existence depends on the manifest.
 const DEPLOYED: [&str; 4] = ["crds.yaml", "rbac.yaml", "peering.yaml", "webhooks.yaml"];
 
-/// Tells where the user's list of what is applied does not fit the files that are planned.
+/// Warns if the user's Kustomization lists other files than those that are planned.
 pub(super) fn check_deployment(
     files: &[PlannedFile],
     user: &UserFiles,
@@ -132,7 +137,7 @@ pub(super) fn check_deployment(
     }
 }
 
-/// Where a Kustomization names a file, comments aside.
+/// The offset at which a Kustomization names a file outside of comments.
 fn listed(text: &str, name: &str) -> Option<usize> {
     let mut start = 0;
     text.split_inclusive('\n').find_map(|line| {
@@ -149,28 +154,28 @@ fn handlers_file() -> CratePath {
 
 // === impl Part ===
 
-impl Part {
+impl HandlerTrait {
     fn of_kind(kind: &HandledKind) -> Self {
         Self {
             trait_name: kind.handlers_trait(),
             module: kind.module.clone(),
             methods: methods(kind),
-            remembers: kind.memo.is_some().then(|| kind.clone()),
+            memo_kind: kind.memo.is_some().then(|| kind.clone()),
             subject: format!("{} {}", article(&kind.type_name), kind.type_name),
             owner: kind.kind.clone(),
-            scaffold: super::text(&KindHandlersView::new(kind)),
+            scaffold: text(&KindHandlersView::new(kind)),
         }
     }
 
     fn of_hooks(operator: &Operator) -> Self {
         Self {
-            trait_name: hook::TRAIT.to_owned(),
-            module: hook::MODULE.to_owned(),
-            methods: hook::methods(&operator.hooks),
-            remembers: None,
-            subject: "the operator as a whole".to_owned(),
+            trait_name: hooks::TRAIT.to_owned(),
+            module: hooks::MODULE.to_owned(),
+            methods: hooks::methods(&operator.hooks),
+            memo_kind: None,
+            subject: "the operator".to_owned(),
             owner: "the operator".to_owned(),
-            scaffold: super::text(&HooksScaffoldView::new(&operator.hooks)),
+            scaffold: text(&HooksScaffoldView::new(&operator.hooks)),
         }
     }
 
@@ -188,7 +193,7 @@ impl UserFiles {
         self.files.insert(path, UserFile { source, text });
     }
 
-    /// Adds `deploy/kustomization.yaml`, which is the user's too.
+    /// Adds `deploy/kustomization.yaml`, which the user owns.
     pub fn add_kustomization(&mut self, sources: &mut Sources, text: String) {
         let source = sources.add(KUSTOMIZATION, text.clone());
         self.kustomization = Some(UserFile { source, text });
@@ -209,8 +214,12 @@ impl Additions<'_> {
             .map(String::as_str)
     }
 
-    fn find_home(&self, part: &Part, diagnostics: &mut Diagnostics) -> Home<'_> {
-        let wanted = &part.trait_name;
+    fn find_impl(
+        &self,
+        handler_trait: &HandlerTrait,
+        diagnostics: &mut Diagnostics,
+    ) -> ImplLocation<'_> {
+        let wanted = &handler_trait.trait_name;
         let mut unreadable = false;
         for (path, file) in &self.user.files {
             let text = self.changed.get(path).unwrap_or(&file.text);
@@ -219,7 +228,7 @@ impl Additions<'_> {
             }
             match UserSource::parse(text) {
                 Ok(source) if !source.impls_of(wanted).is_empty() => {
-                    return Home::Found(path.clone(), source);
+                    return ImplLocation::Found(path.clone(), source);
                 }
                 Ok(_) => {}
                 Err(error) => {
@@ -235,22 +244,22 @@ impl Additions<'_> {
                             "the parser stopped here",
                         )
                         .help(
-                            "stubs can only be added to a file that parses; mend it and run again",
+                            "stubs can only be added to a file that parses; fix it and run again",
                         ),
                     );
                 }
             }
         }
         if unreadable {
-            return Home::Unclear;
+            return ImplLocation::Unclear;
         }
-        let usual = part.file();
+        let usual = handler_trait.file();
         let Some(file) = self.user.files.get(&usual) else {
-            return Home::Free;
+            return ImplLocation::Missing;
         };
         let message = format!(
-            "nothing implements `{wanted}`, which handles {}",
-            part.subject
+            "no file implements `{wanted}`, which has the handlers of {}",
+            handler_trait.subject
         );
         diagnostics.push(
             Diagnostic::error(Code::NoHandlersImpl, message)
@@ -263,25 +272,25 @@ impl Additions<'_> {
                     "add `impl {wanted} for Operator {{}}` where it belongs; the next run fills it"
                 )),
         );
-        Home::Unclear
+        ImplLocation::Unclear
     }
 
-    /// The home of a part with stubs for what it lacks, if it lacks anything.
+    /// The file of a trait with stubs for its missing methods; `None` if none is missing.
     fn with_stubs(
         &self,
-        part: &Part,
+        handler_trait: &HandlerTrait,
         path: &CratePath,
         source: &UserSource<'_>,
         diagnostics: &mut Diagnostics,
     ) -> Option<String> {
-        let blocks = source.impls_of(&part.trait_name);
-        let methods = &part.methods;
+        let blocks = source.impls_of(&handler_trait.trait_name);
+        let methods = &handler_trait.methods;
         let present: BTreeSet<_> = blocks
             .iter()
             .flat_map(|block| &block.methods)
             .map(|method| method.name.as_str())
             .collect();
-        let missing: Vec<&Method> = methods
+        let missing: Vec<&TraitMethod> = methods
             .iter()
             .filter(|method| !present.contains(bare(&method.name)))
             .collect();
@@ -293,12 +302,15 @@ impl Additions<'_> {
                 continue;
             }
             let (start, name) = (left_over.offset, &left_over.name);
-            // Offsets count in the text with additions, and additions come after every old method.
+            // Additions come after every old method, so offsets of old methods are still right.
             let span = Span::new(start, start + name.len());
             diagnostics.push(
                 Diagnostic::warning(
                     Code::LeftOverHandler,
-                    format!("`{name}` is not a handler of {} any more", part.owner),
+                    format!(
+                        "`{name}` is not a handler of {} any more",
+                        handler_trait.owner
+                    ),
                 )
                 .at(
                     self.user.source(path),
@@ -306,7 +318,7 @@ impl Additions<'_> {
                     "nothing in kopf.yaml names it",
                 )
                 .help(
-                    "delete it, or move what is worth keeping; the compiler refuses it until then",
+                    "delete it, or move what is worth keeping; the crate does not compile until then",
                 ),
             );
         }
@@ -314,30 +326,30 @@ impl Additions<'_> {
             let is_named = |block: &TraitImpl| block.types.iter().any(|it| it == memo::ASSOCIATED);
             kind.memo.is_some() && !blocks.iter().any(is_named)
         };
-        let remembers = part.remembers.as_ref().filter(unnamed);
-        if missing.is_empty() && remembers.is_none() {
+        let memo_kind = handler_trait.memo_kind.as_ref().filter(unnamed);
+        if missing.is_empty() && memo_kind.is_none() {
             return None;
         }
         let imports = source.imports();
-        let module = format!("crate::generated::{}", part.module);
-        let names = Names::Qualified {
+        let module = format!("crate::generated::{}", handler_trait.module);
+        let names = NameStyle::Qualified {
             imports: &imports,
             module: &module,
         };
-        let association = remembers.and_then(memo::association);
+        let association = memo_kind.and_then(memo::association);
         let stubs: Vec<_> = association
             .into_iter()
             .chain(missing.into_iter().map(|method| stub(method, names)))
             .collect();
         let mut after = source.with_methods(&blocks[0], &stubs);
-        if let Some(kind) = remembers.filter(|kind| !self.declares_memo(kind)) {
+        if let Some(kind) = memo_kind.filter(|kind| !self.declares_memo(kind)) {
             let items = memo::declaration(kind, names).join("\n");
             after = with_items(&after, &items);
         }
         Some(after)
     }
 
-    /// Whether some file of the user has the type of the memo already.
+    /// Whether a file of the user already declares the type of the memo.
     fn declares_memo(&self, kind: &HandledKind) -> bool {
         let name = kind.memo.as_deref().unwrap_or_default();
         let declares = |file: &UserFile| {
@@ -348,12 +360,18 @@ impl Additions<'_> {
         self.user.files.values().any(declares)
     }
 
-    fn add_parts(&mut self, operator: &Operator, parts: &[Part], diagnostics: &mut Diagnostics) {
-        for part in parts {
-            let text = part.scaffold.clone();
-            self.new.push(PlannedFile::scaffold(part.file(), text));
+    fn add_traits(
+        &mut self,
+        operator: &Operator,
+        traits: &[HandlerTrait],
+        diagnostics: &mut Diagnostics,
+    ) {
+        for handler_trait in traits {
+            let text = handler_trait.scaffold.clone();
+            self.new
+                .push(PlannedFile::scaffold(handler_trait.file(), text));
         }
-        if parts.is_empty() {
+        if traits.is_empty() {
             return;
         }
         let found = [handlers_file(), inside("src/handlers/mod.rs")]
@@ -362,15 +380,15 @@ impl Additions<'_> {
         let Some((mut text, parent)) = found else {
             self.new.push(PlannedFile::scaffold(
                 handlers_file(),
-                super::text(&HandlersView::new(operator)),
+                text(&HandlersView::new(operator)),
             ));
             return;
         };
-        for part in parts {
+        for handler_trait in traits {
             match UserSource::parse(&text) {
-                Ok(source) if source.declares_module(&part.module) => {}
+                Ok(source) if source.declares_module(&handler_trait.module) => {}
                 Ok(source) => {
-                    text = source.with_module(&part.module);
+                    text = source.with_module(&handler_trait.module);
                     self.changed.insert(parent.clone(), text.clone());
                 }
                 Err(error) => {
@@ -385,8 +403,8 @@ impl Additions<'_> {
                             "the parser stopped here",
                         )
                         .help(format!(
-                            "`mod {};` has to be added; mend the file and run again",
-                            part.module
+                            "`mod {};` has to be added; fix the file and run again",
+                            handler_trait.module
                         )),
                     );
                     return;

@@ -1,28 +1,32 @@
-//! Validations as sentences for documentation.
+//! Describes the validations of a schema in sentences for doc comments.
 
 use serde_json::Value as Json;
 
 use crate::load::schema::Schema;
 
-/// The pattern that Kubernetes itself puts on quantities, in its essential part.
+/// The characteristic part of the pattern that Kubernetes puts on quantities.
 pub(super) const QUANTITY: &str = "(([KMGTPE]i)|[numkMGTPE]|";
 
-/// Longer values are left out: a pattern of many lines helps nobody.
-const LONGEST: usize = 120;
+/// Longer values are left out, because a pattern of many lines does not help readers.
+const MAX_LENGTH: usize = 120;
 
-/// What a value must fulfil beyond its type, one sentence each.
+/// The constraints on a value beyond its type, one sentence each.
 pub(super) fn sentences(schema: &Schema) -> Vec<String> {
     let mut sentences = Vec::new();
     let bounds = bounds(schema);
     if !bounds.is_empty() {
         sentences.push(format!("Validation: {}.", bounds.join(", ")));
     }
-    if let Some(format) = schema.format.as_deref().filter(|format| is_telling(format)) {
+    if let Some(format) = schema
+        .format
+        .as_deref()
+        .filter(|format| adds_information(format))
+    {
         sentences.push(format!("Format: {format}."));
     }
     for rule in &schema.limits.rules {
         let rule = rule.message.as_ref().unwrap_or(&rule.rule).trim();
-        if !rule.is_empty() && rule.len() <= LONGEST && !rule.contains('\n') {
+        if !rule.is_empty() && rule.len() <= MAX_LENGTH && !rule.contains('\n') {
             sentences.push(format!(
                 "Rule: {}",
                 rule.trim_end_matches('.').to_owned() + "."
@@ -32,7 +36,7 @@ pub(super) fn sentences(schema: &Schema) -> Vec<String> {
     match schema.limits.list_type.as_deref() {
         Some("map") => {
             let keys = schema.limits.list_map_keys.join("`, `");
-            sentences.push(format!("Items are told apart by `{keys}`."));
+            sentences.push(format!("Items are identified by `{keys}`."));
         }
         Some("set") => sentences.push("Items are all different.".to_owned()),
         _ => {}
@@ -51,7 +55,7 @@ fn bounds(schema: &Schema) -> Vec<String> {
                 Json::String(text) => text.clone(),
                 other => other.to_string(),
             };
-            if value.len() > LONGEST || value.contains(['`', '\n']) || value.contains(QUANTITY) {
+            if value.len() > MAX_LENGTH || value.contains(['`', '\n']) || value.contains(QUANTITY) {
                 return None;
             }
             let phrase = match *keyword {
@@ -74,8 +78,8 @@ fn bounds(schema: &Schema) -> Vec<String> {
         .collect()
 }
 
-/// Whether a format says more than the type does.
-fn is_telling(format: &str) -> bool {
+/// Whether a format says more than the type.
+fn adds_information(format: &str) -> bool {
     !matches!(
         format,
         "" | "string" | "byte" | "int-or-string" | "int32" | "int64" | "float" | "double" | "uint"

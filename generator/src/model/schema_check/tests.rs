@@ -6,7 +6,7 @@ use super::*;
 use crate::diagnostic::{Diagnostics, Sources};
 use crate::load::crd::{self, NameFix};
 
-/// What keeps the value out of a field with this schema, given in YAML's flow style.
+/// The reason why a field with this schema, given in YAML's flow style, cannot have the value.
 fn verdict(schema: &str, value: &Json) -> String {
     let definition = format!(
         "apiVersion: apiextensions.k8s.io/v1
@@ -30,9 +30,9 @@ spec:
     assert!(!diagnostics.has_errors(), "{diagnostics:?}");
     let root = &crds[0].versions[0].schema;
     let schema = field(root, &["field".to_owned()]).expect("a field");
-    misfit(schema, value).map_or_else(
+    violation(schema, value).map_or_else(
         || "fits".to_owned(),
-        |misfit| format!("{}{}", misfit.at, misfit.reason),
+        |violation| format!("{}{}", violation.at, violation.reason),
     )
 }
 

@@ -1,8 +1,8 @@
-//! The Rust types of one resource: a set of shapes, each of which is kept once.
+//! The Rust types that are generated for one resource: a set of shapes without duplicates.
 
 use std::collections::HashMap;
 
-use super::name::TypeName;
+use super::identifier::TypeName;
 
 /// A Rust type without its optionality.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -10,15 +10,15 @@ pub enum Ty {
     /// `bool`
     Bool,
     /// An integer.
-    Int(Int),
+    Int(IntType),
     /// `f64`
     Float,
     /// `String`
     String,
     /// `serde_json::Value`
     Json,
-    /// A type that exists already.
-    Known(Known),
+    /// A type that is not generated.
+    Existing(ExistingType),
     /// `Vec<T>`
     Vec(Box<Ty>),
     /// `BTreeMap<String, T>`
@@ -31,7 +31,7 @@ pub enum Ty {
 
 /// The integer types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Int {
+pub enum IntType {
     /// `i8`
     I8,
     /// `i16`
@@ -50,9 +50,9 @@ pub enum Int {
     U64,
 }
 
-/// A type that exists already, in `k8s-openapi` or where an option says.
+/// A type that is not generated: from `k8s-openapi`, or given by an option.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Known {
+pub struct ExistingType {
     /// The full path, or any type expression if it came from an option.
     pub path: String,
     /// Whether it implements `Default`.
@@ -63,22 +63,22 @@ pub struct Known {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ShapeId(usize);
 
-/// What makes two types the same; descriptions and validations do not count.
+/// The identity of a generated type; descriptions and validations are not part of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
-    /// What it looks like.
-    pub body: Body,
+    /// The form and the members.
+    pub body: ShapeBody,
     /// The name that an option gave it.
     pub name: Option<TypeName>,
     /// Derives that an option added.
     pub derives: Vec<String>,
 }
 
-/// The forms that a type can have.
+/// The form of a generated type, with its members.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Body {
+pub enum ShapeBody {
     /// An object with known members.
-    Struct(Struct),
+    Struct(StructShape),
     /// A string that is one of these.
     StringEnum(Vec<String>),
     /// An integer that is one of these.
@@ -87,7 +87,7 @@ pub enum Body {
     Quantity,
     /// A number or a text.
     IntOrString,
-    /// A type that is too long to be written out where it is used.
+    /// An alias for a type that is too complex to be written out.
     Alias(Ty),
     /// An object with exactly one of these members.
     Union(Vec<(String, Ty)>),
@@ -97,47 +97,47 @@ pub enum Body {
 
 /// An object with known members.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Struct {
+pub struct StructShape {
     /// The members, in the order of the schema.
-    pub fields: Vec<Field>,
+    pub fields: Vec<StructField>,
     /// The type of members that are not known, if they are kept.
     pub rest: Option<Ty>,
 }
 
 /// A member of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Field {
+pub struct StructField {
     /// Its name in JSON.
     pub json: String,
     /// Its type.
     pub ty: Ty,
-    /// Whether it must be there.
-    pub presence: Presence,
+    /// Whether it is required.
+    pub presence: FieldPresence,
     /// Whether it may be null.
     pub nullable: bool,
 }
 
-/// Whether a member must be there.
+/// Whether a member is required.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Presence {
-    /// Always.
+pub enum FieldPresence {
+    /// It is always present.
     Required,
     /// It may be left out.
     Optional,
-    /// If left out, the API server fills in this value, here as compact JSON.
+    /// If it is left out, the API server fills in this value (compact JSON).
     Default(String),
 }
 
-/// What is said about a type.
+/// The descriptions of a type and its fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Docs {
-    /// About the type itself.
+pub struct ShapeDocs {
+    /// The description of the type.
     pub text: String,
-    /// About each field, in order.
+    /// The descriptions of the fields, in order.
     pub fields: Vec<FieldDocs>,
 }
 
-/// What is said about a field.
+/// The description of a field.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FieldDocs {
     /// The description.
@@ -148,43 +148,43 @@ pub struct FieldDocs {
 
 /// A step from a type to a type inside it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Step {
+pub struct PathStep {
     /// The name of the member in JSON.
     pub field: String,
-    /// Whether it is one of many: an item of an array or a value of a map.
+    /// Whether the step goes on to the items of an array or the values of a map.
     pub item: bool,
 }
 
-/// The place by which a type is named: the best one counts, smaller is better.
+/// The location of a schema; a shape that occurs several times is named after the smallest one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct SchemaLocation {
     /// The rank of the version; the storage version is first.
     pub version: usize,
-    /// How deep it is.
+    /// The number of steps.
     pub depth: usize,
-    /// The way from the root.
-    pub steps: Vec<Step>,
+    /// The steps from the root.
+    pub steps: Vec<PathStep>,
 }
 
 /// All shapes of a resource, over all its versions.
 #[derive(Clone, Debug, Default)]
 pub struct Shapes {
-    list: Vec<Entry>,
+    list: Vec<ShapeEntry>,
     index: HashMap<Shape, ShapeId>,
 }
 
 #[derive(Clone, Debug)]
-struct Entry {
+struct ShapeEntry {
     shape: Shape,
-    docs: Docs,
-    place: Place,
-    /// Whether different things are said about it in different places.
-    disputed: bool,
+    docs: ShapeDocs,
+    location: SchemaLocation,
+    /// Whether its locations describe it differently.
+    conflicting: bool,
 }
 
 // === impl Int ===
 
-impl Int {
+impl IntType {
     /// The name of the type.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -219,7 +219,7 @@ impl Int {
 // === impl Ty ===
 
 impl Ty {
-    /// The shapes that this type mentions.
+    /// Visits the shapes that this type mentions.
     pub fn for_each_shape(&self, visit: &mut impl FnMut(ShapeId)) {
         match self {
             Self::Shape(id) => visit(*id),
@@ -240,12 +240,12 @@ impl Ty {
         }
     }
 
-    /// The existing types that this type mentions.
-    pub fn for_each_known<'t>(&'t self, visit: &mut impl FnMut(&'t Known)) {
+    /// Visits the existing types that this type mentions.
+    pub fn for_each_existing<'t>(&'t self, visit: &mut impl FnMut(&'t ExistingType)) {
         match self {
-            Self::Known(known) => visit(known),
+            Self::Existing(existing) => visit(existing),
             Self::Vec(inner) | Self::Map(inner) | Self::Nullable(inner) => {
-                inner.for_each_known(visit);
+                inner.for_each_existing(visit);
             }
             _ => {}
         }
@@ -272,16 +272,19 @@ impl Shape {
         let mut shape = self.clone();
         let renumber = |ty: &mut Ty| ty.for_each_shape_mut(&mut |id| *id = ids[id]);
         match &mut shape.body {
-            Body::Struct(body) => {
+            ShapeBody::Struct(body) => {
                 body.fields
                     .iter_mut()
                     .for_each(|field| renumber(&mut field.ty));
                 body.rest.iter_mut().for_each(renumber);
             }
-            Body::Union(variants) => variants.iter_mut().for_each(|(_, ty)| renumber(ty)),
-            Body::Untagged(types) => types.iter_mut().for_each(renumber),
-            Body::Alias(ty) => renumber(ty),
-            Body::StringEnum(_) | Body::IntEnum(_) | Body::Quantity | Body::IntOrString => {}
+            ShapeBody::Union(variants) => variants.iter_mut().for_each(|(_, ty)| renumber(ty)),
+            ShapeBody::Untagged(types) => types.iter_mut().for_each(renumber),
+            ShapeBody::Alias(ty) => renumber(ty),
+            ShapeBody::StringEnum(_)
+            | ShapeBody::IntEnum(_)
+            | ShapeBody::Quantity
+            | ShapeBody::IntOrString => {}
         }
         shape
     }
@@ -289,7 +292,7 @@ impl Shape {
 
 // === impl Body ===
 
-impl Body {
+impl ShapeBody {
     /// The types inside it, in order.
     pub fn types(&self) -> Vec<&Ty> {
         match self {
@@ -304,8 +307,8 @@ impl Body {
     }
 }
 
-impl Struct {
-    /// The types of the members, known or not.
+impl StructShape {
+    /// The types of the members, including undeclared ones.
     pub fn types(&self) -> impl Iterator<Item = &Ty> {
         self.fields.iter().map(|field| &field.ty).chain(&self.rest)
     }
@@ -314,19 +317,19 @@ impl Struct {
 // === impl Shapes ===
 
 impl Shapes {
-    /// Adds a shape, or finds the equal one; the best place gives the name and the words.
-    pub fn intern(&mut self, shape: Shape, docs: Docs, place: Place) -> ShapeId {
+    /// Adds a shape, or finds the equal one; the smallest location gives the name and the docs.
+    pub fn intern(&mut self, shape: Shape, docs: ShapeDocs, location: SchemaLocation) -> ShapeId {
         if let Some(id) = self.index.get(&shape) {
-            self.list[id.0].merge(docs, place);
+            self.list[id.0].merge(docs, location);
             return *id;
         }
         let id = ShapeId(self.list.len());
         self.index.insert(shape.clone(), id);
-        self.list.push(Entry {
+        self.list.push(ShapeEntry {
             shape,
             docs,
-            place,
-            disputed: false,
+            location,
+            conflicting: false,
         });
         id
     }
@@ -342,32 +345,32 @@ impl Shapes {
         &self.list[id.0].shape
     }
 
-    /// What it looks like.
+    /// Its form and members.
     #[must_use]
-    pub fn body(&self, id: ShapeId) -> &Body {
+    pub fn body(&self, id: ShapeId) -> &ShapeBody {
         &self.shape(id).body
     }
 
-    /// What is said about it.
+    /// Its descriptions.
     #[must_use]
-    pub fn docs(&self, id: ShapeId) -> &Docs {
+    pub fn docs(&self, id: ShapeId) -> &ShapeDocs {
         &self.list[id.0].docs
     }
 
-    /// The place by which it is named.
+    /// The location that it is named after.
     #[must_use]
-    pub fn place(&self, id: ShapeId) -> &Place {
-        &self.list[id.0].place
+    pub fn location(&self, id: ShapeId) -> &SchemaLocation {
+        &self.list[id.0].location
     }
 }
 
 // === impl Entry ===
 
-impl Entry {
-    fn merge(&mut self, docs: Docs, place: Place) {
-        let elsewhere = place.steps != self.place.steps;
-        let (mut kept, other) = if place < self.place {
-            self.place = place;
+impl ShapeEntry {
+    fn merge(&mut self, docs: ShapeDocs, location: SchemaLocation) {
+        let elsewhere = location.steps != self.location.steps;
+        let (mut kept, other) = if location < self.location {
+            self.location = location;
             (docs, std::mem::take(&mut self.docs))
         } else {
             (std::mem::take(&mut self.docs), docs)
@@ -375,17 +378,17 @@ impl Entry {
         if kept.text.is_empty() {
             kept.text = other.text;
         } else if elsewhere && !other.text.is_empty() && kept.text != other.text {
-            self.disputed = true;
+            self.conflicting = true;
         }
-        // What holds in one place only is said there, about the field.
-        if self.disputed {
+        // Descriptions that differ are printed with the fields instead.
+        if self.conflicting {
             kept.text.clear();
         }
         for (kept, other) in kept.fields.iter_mut().zip(other.fields) {
             if kept.text.is_empty() {
                 kept.text = other.text;
             }
-            // A limit that holds in one place only must not be claimed for all.
+            // A limit of one location does not apply to the others.
             kept.limits.retain(|limit| other.limits.contains(limit));
         }
         self.docs = kept;

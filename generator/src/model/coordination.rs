@@ -1,4 +1,4 @@
-//! Other operators on the same objects, and replicas of this one: who acts when.
+//! Peering with other operators on the same objects, and leader election among replicas.
 
 use std::time::Duration;
 
@@ -8,58 +8,58 @@ use crate::load::manifest::{
     Ties,
 };
 
-/// How the operator gets along with others.
+/// The peering of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Peering {
-    /// It takes no notice of them.
+    /// It ignores other operators.
     Standalone,
-    /// It looks for them if the peering exists.
+    /// It joins the peering if that exists.
     Auto(Membership),
-    /// It pauses until the peering exists.
+    /// It joins the peering, and pauses until that exists.
     Mandatory(Membership),
 }
 
-/// How the operator takes part in a peering.
+/// The options with which an operator joins a peering.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Membership {
     /// The name of the peering; Kopf's default if `None`.
     pub name: Option<String>,
     /// The priority, if it is not zero.
     pub priority: i32,
-    /// How long its sign of life counts, if not as long as usual.
+    /// The lifetime of its peering record, if it is not the default.
     pub lifetime: Option<Duration>,
-    /// Whether signs of life are kept out of the log.
+    /// Whether keep-alives are not logged.
     pub stealth: bool,
-    /// What happens among equals.
+    /// The rule for operators of the same priority.
     pub ties: Ties,
 }
 
-/// How one of several replicas becomes the leader.
+/// The leader election among the replicas of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaderElection {
     /// The name of the Lease.
     pub lease: String,
-    /// What is written about it, if it differs from the usual.
+    /// The duration of the lease, if it is not the default.
     pub lease_duration: Option<Duration>,
-    /// When a leader stops that cannot renew, if it differs.
+    /// The time after which a leader that cannot renew stops, if it is not the default.
     pub renew_deadline: Option<Duration>,
-    /// The pause between renewals, if it differs.
+    /// The time between renewals, if it is not the default.
     pub retry_period: Option<Duration>,
 }
 
-/// The name of the peering that operators look for by themselves.
+/// The name of the peering that operators join by default.
 pub const DEFAULT_PEERING: &str = "default";
 
 const DEFAULT_LEASE: Duration = Duration::from_secs(15);
 const DEFAULT_DEADLINE: Duration = Duration::from_secs(10);
 const DEFAULT_RETRY: Duration = Duration::from_secs(2);
 
-/// Gives meaning to what the manifest says about others. What makes no sense is reported.
+/// Lowers `peering` and `leader_election` of the manifest, and reports wrong values.
 pub(super) fn lower(
     manifest: &Manifest,
     diagnostics: &mut Diagnostics,
 ) -> (Peering, Option<LeaderElection>) {
-    let mut checks = Checks {
+    let mut checks = CoordinationChecks {
         manifest,
         diagnostics,
     };
@@ -69,19 +69,19 @@ pub(super) fn lower(
     let peering = match &operator.peering {
         Some(PeeringSection::Standalone(_)) => Peering::Standalone,
         Some(PeeringSection::Options(options)) => checks.peering(options),
-        // One of the two is enough, unless both are asked for.
+        // With leader election, peering is off unless the manifest asks for it.
         None if election.is_some() => Peering::Standalone,
         None => Peering::Auto(Membership::default()),
     };
     (peering, election)
 }
 
-struct Checks<'a> {
+struct CoordinationChecks<'a> {
     manifest: &'a Manifest,
     diagnostics: &'a mut Diagnostics,
 }
 
-impl Checks<'_> {
+impl CoordinationChecks<'_> {
     fn peering(&mut self, options: &PeeringOptions) -> Peering {
         if let Some(name) = &options.name {
             self.name(name, "a peering");
@@ -134,14 +134,14 @@ impl Checks<'_> {
             self.error(
                 in_deadline.or(in_lease),
                 format!("`renew_deadline` ({deadline:?}) must be shorter than `lease_duration` ({lease:?})"),
-                "a leader has to stop before another may begin",
+                "a leader must stop before another may start",
             );
         }
         if retry.is_zero() || retry >= deadline {
             self.error(
                 in_retry.or(in_deadline),
                 format!("`retry_period` ({retry:?}) must be shorter than `renew_deadline` ({deadline:?}), and not zero"),
-                "a lease has to be renewed in time",
+                "a leader must renew the lease in time",
             );
         }
         election
@@ -153,7 +153,7 @@ impl Checks<'_> {
             self.error(
                 Some(duration.span),
                 format!("`{key}` must be whole seconds, at least one"),
-                "others read it as a whole number of seconds",
+                "other operators read it as a whole number of seconds",
             );
         }
     }
@@ -189,7 +189,7 @@ fn value(duration: Option<&Spanned<ManifestDuration>>) -> Option<Duration> {
 // === impl Peering ===
 
 impl Peering {
-    /// How the operator takes part, if it does.
+    /// The options of the peering, unless the operator is standalone.
     #[must_use]
     pub fn membership(&self) -> Option<&Membership> {
         match self {
@@ -198,10 +198,9 @@ impl Peering {
         }
     }
 
-    /// Whether the operator brings the peering along: one that it asks for, and not one that it
-    /// only looks for.
+    /// Whether `deploy/` contains the peering: only one that the manifest names or requires.
     #[must_use]
-    pub fn is_brought(&self) -> bool {
+    pub fn is_deployed(&self) -> bool {
         self.membership().is_some_and(|it| it.name.is_some()) || matches!(self, Self::Mandatory(_))
     }
 }

@@ -1,11 +1,13 @@
-//! Names for types: as short as possible, and the same as long as their surroundings are.
+//! Chooses the names of generated types: short ones, which other parts of the schema do not change.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::name::{RustIdent, TypeName, singular};
-use super::types::{Body, Place, ShapeId, Shapes, Step, Struct, Ty};
+use super::generated_types::{
+    PathStep, SchemaLocation, ShapeBody, ShapeId, Shapes, StructShape, Ty,
+};
+use super::identifier::{RustIdent, TypeName, singular};
 
-/// Names that generated modules need for themselves.
+/// Names that generated modules use themselves.
 const RESERVED: &[&str] = &[
     "ApiResource",
     "AsRef",
@@ -61,8 +63,8 @@ const RESERVED: &[&str] = &[
     "Vec",
 ];
 
-/// Names that a kind cannot have, because code around its type needs them for something else.
-const OCCUPIED: &[&str] = &[
+/// Names that a kind cannot have, because the code around its type uses them.
+const UNAVAILABLE_FOR_KINDS: &[&str] = &[
     "BTreeMap",
     "Box",
     "ChangeContext",
@@ -105,7 +107,7 @@ const OCCUPIED: &[&str] = &[
     "Vec",
 ];
 
-/// Names that say nothing without the name of what they belong to.
+/// Field names that are too general to name a type without the name of the parent.
 const GENERIC: &[&str] = &[
     "action",
     "class",
@@ -154,21 +156,21 @@ const GENERIC: &[&str] = &[
     "version",
 ];
 
-/// The names of the types of one version, and those that it takes from earlier ones.
+/// The names of the types of one version, including types that it re-exports from other modules.
 #[derive(Clone, Debug, Default)]
-pub struct Names {
-    /// The types that this version defines, best place first.
+pub struct TypeNames {
+    /// The types that this version defines, smallest location first.
     pub defined: Vec<(ShapeId, TypeName)>,
-    /// The types that are defined elsewhere: where, their names there and here.
-    pub shared: BTreeMap<Home, BTreeMap<TypeName, TypeName>>,
-    /// Names that options ask for although they are taken.
+    /// The types that other modules define: the module, the name there and the name here.
+    pub shared: BTreeMap<DefiningModule, BTreeMap<TypeName, TypeName>>,
+    /// Names given by options that are already taken.
     pub clashes: Vec<TypeName>,
     index: BTreeMap<ShapeId, TypeName>,
 }
 
-/// A module that defines types for others.
+/// A module whose types another one re-exports.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Home {
+pub enum DefiningModule {
     /// Another version of the same resource, by its rank.
     Version(usize),
     /// A version of another resource.
@@ -180,18 +182,18 @@ pub enum Home {
     },
 }
 
-impl Names {
-    /// Takes a type from elsewhere.
-    pub(super) fn share(&mut self, home: Home, there: TypeName, here: TypeName) {
-        self.shared.entry(home).or_default().insert(there, here);
+impl TypeNames {
+    /// Re-exports a type of another module.
+    pub(super) fn share(&mut self, module: DefiningModule, there: TypeName, here: TypeName) {
+        self.shared.entry(module).or_default().insert(there, here);
     }
 
-    /// All names, of types defined here or elsewhere.
+    /// The names of all types, defined here or re-exported.
     pub fn all(&self) -> impl Iterator<Item = &TypeName> {
         self.index.values()
     }
 
-    /// Whether a reserved name is not used yet.
+    /// Whether neither the kind nor a type has this name.
     fn is_free(&self, name: &TypeName, kind: &TypeName) -> bool {
         name != kind && !self.all().any(|used| used == name)
     }
@@ -212,20 +214,21 @@ impl Names {
 /// The name of the type of a kind.
 pub(super) fn root(kind: &str) -> TypeName {
     let name = TypeName::of_kind(kind);
-    if OCCUPIED.contains(&name.as_str()) {
+    if UNAVAILABLE_FOR_KINDS.contains(&name.as_str()) {
         name.then("Object")
     } else {
         name
     }
 }
 
-/// Names the shapes of a version that are reachable from `roots`; `earlier` are already named.
+/// Names the shapes of a version that are reachable from `roots`; `earlier` are the names of the
+/// versions before it.
 pub(super) fn allocate<'t>(
     kind: &TypeName,
     roots: impl Iterator<Item = &'t Ty>,
     shapes: &Shapes,
-    earlier: &[Names],
-) -> Names {
+    earlier: &[TypeNames],
+) -> TypeNames {
     let mut reachable = BTreeSet::new();
     let mut known = BTreeSet::new();
     for ty in roots {
@@ -234,7 +237,7 @@ pub(super) fn allocate<'t>(
     let mut taken: BTreeSet<String> = RESERVED.iter().map(|name| (*name).to_owned()).collect();
     taken.insert(kind.to_string());
     taken.extend(known);
-    let mut names = Names::default();
+    let mut names = TypeNames::default();
     let shared: BTreeSet<ShapeId> = reachable
         .iter()
         .copied()
@@ -243,7 +246,7 @@ pub(super) fn allocate<'t>(
     let mut own: Vec<ShapeId> = reachable.difference(&shared).copied().collect();
     own.sort_by(|a, b| rank(*a, shapes).cmp(&rank(*b, shapes)));
     for id in own {
-        let name = match (&shapes.shape(id).name, fixed(shapes.body(id))) {
+        let name = match (&shapes.shape(id).name, fixed_name(shapes.body(id))) {
             (Some(name), _) => {
                 if taken.contains(name.as_str()) {
                     names.clashes.push(name.clone());
@@ -251,7 +254,7 @@ pub(super) fn allocate<'t>(
                 name.clone()
             }
             (None, Some(name)) if names.is_free(&name, kind) => name,
-            (None, _) => choose(kind, shapes.place(id), &taken),
+            (None, _) => choose(kind, shapes.location(id), &taken),
         };
         taken.insert(name.to_string());
         names.index.insert(id, name.clone());
@@ -260,26 +263,26 @@ pub(super) fn allocate<'t>(
     names
 }
 
-/// The reserved name of a type that is the same everywhere.
-fn fixed(body: &Body) -> Option<TypeName> {
+/// The reserved name of a type that has the same name in every resource.
+fn fixed_name(body: &ShapeBody) -> Option<TypeName> {
     match body {
-        Body::Quantity => Some(TypeName::new("Quantity")),
-        Body::IntOrString => Some(TypeName::new("IntOrString")),
-        Body::Struct(body) if is_condition(body) => Some(TypeName::new("Condition")),
+        ShapeBody::Quantity => Some(TypeName::new("Quantity")),
+        ShapeBody::IntOrString => Some(TypeName::new("IntOrString")),
+        ShapeBody::Struct(body) if is_condition(body) => Some(TypeName::new("Condition")),
         _ => None,
     }
 }
 
-/// Whether an object is a condition as Kubernetes has them, perhaps with more members.
-fn is_condition(body: &Struct) -> bool {
+/// Whether an object has the members of `metav1.Condition`, and possibly more.
+fn is_condition(body: &StructShape) -> bool {
     ["lastTransitionTime", "message", "reason", "status", "type"]
         .iter()
         .all(|name| body.fields.iter().any(|field| field.json == *name))
 }
 
-/// Names given by the user come first, so that others make room.
-fn rank(id: ShapeId, shapes: &Shapes) -> (bool, &Place) {
-    (shapes.shape(id).name.is_none(), shapes.place(id))
+/// Shapes that the user named come first, so that no other type takes their names.
+fn rank(id: ShapeId, shapes: &Shapes) -> (bool, &SchemaLocation) {
+    (shapes.shape(id).name.is_none(), shapes.location(id))
 }
 
 fn collect(
@@ -288,7 +291,7 @@ fn collect(
     reachable: &mut BTreeSet<ShapeId>,
     known: &mut BTreeSet<String>,
 ) {
-    ty.for_each_known(&mut |k| {
+    ty.for_each_existing(&mut |k| {
         known.extend(k.path.rsplit("::").next().map(str::to_owned));
     });
     let mut found = Vec::new();
@@ -302,35 +305,36 @@ fn collect(
     }
 }
 
-/// Takes the type from an earlier version, unless its name means something else here.
+/// Re-exports the type of an earlier version, unless its name is taken in this version.
 fn share(
     id: ShapeId,
     kind: &TypeName,
     shapes: &Shapes,
-    earlier: &[Names],
-    names: &mut Names,
+    earlier: &[TypeNames],
+    names: &mut TypeNames,
     taken: &mut BTreeSet<String>,
 ) -> bool {
-    let home = earlier.iter().enumerate().find_map(|(rank, names)| {
+    let found = earlier.iter().enumerate().find_map(|(rank, names)| {
         let (_, name) = names.defined.iter().find(|(defined, _)| *defined == id)?;
         Some((rank, name.clone()))
     });
-    let Some((rank, name)) = home else {
+    let Some((rank, name)) = found else {
         return false;
     };
     let top = |field: &str| name == kind.then(TypeName::new(field).as_str());
-    let top_elsewhere = (top("spec") || top("status")) && shapes.place(id).steps.len() != 1;
-    let reserved = fixed(shapes.body(id)).as_ref() == Some(&name) && names.is_free(&name, kind);
+    let top_elsewhere = (top("spec") || top("status")) && shapes.location(id).steps.len() != 1;
+    let reserved =
+        fixed_name(shapes.body(id)).as_ref() == Some(&name) && names.is_free(&name, kind);
     if top_elsewhere || (!reserved && !taken.insert(name.to_string())) {
         return false;
     }
     names.index.insert(id, name.clone());
-    names.share(Home::Version(rank), name.clone(), name);
+    names.share(DefiningModule::Version(rank), name.clone(), name);
     true
 }
 
-fn choose(kind: &TypeName, place: &Place, taken: &BTreeSet<String>) -> TypeName {
-    let candidates = candidates(kind, &place.steps);
+fn choose(kind: &TypeName, location: &SchemaLocation, taken: &BTreeSet<String>) -> TypeName {
+    let candidates = candidates(kind, &location.steps);
     let last = candidates.last().cloned().unwrap_or_else(|| kind.clone());
     let numbered = (2..).map(|n| last.then(&n.to_string()));
     candidates
@@ -342,7 +346,7 @@ fn choose(kind: &TypeName, place: &Place, taken: &BTreeSet<String>) -> TypeName 
 }
 
 /// The names to try, shortest first.
-fn candidates(kind: &TypeName, steps: &[Step]) -> Vec<TypeName> {
+fn candidates(kind: &TypeName, steps: &[PathStep]) -> Vec<TypeName> {
     let Some((first, below)) = steps.split_first() else {
         return vec![kind.clone()];
     };
@@ -365,7 +369,7 @@ fn candidates(kind: &TypeName, steps: &[Step]) -> Vec<TypeName> {
     names
 }
 
-fn noun(step: &Step) -> TypeName {
+fn noun(step: &PathStep) -> TypeName {
     if step.item {
         TypeName::new(&singular(&step.field))
     } else {

@@ -1,14 +1,14 @@
-//! Rust names for names of other worlds: cases, keywords, symbols and collisions.
+//! Turns names of schemas and kinds into Rust identifiers: case, keywords, symbols, collisions.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-/// A name for a field, a function or a module, in snake case and fit to be printed.
+/// The name of a field, a function or a module: a valid identifier in snake case.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RustIdent(String);
 
-/// A name for a type or a variant, in camel case with an upper-case start, fit to be printed.
+/// The name of a type or a variant: a valid identifier in upper camel case.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TypeName(String);
 
@@ -21,18 +21,18 @@ const KEYWORDS: &[&str] = &[
 ];
 
 /// Keywords that cannot be written as `r#…`.
-const STUBBORN: &[&str] = &["_", "crate", "self", "super"];
+const NEVER_RAW: &[&str] = &["_", "crate", "self", "super"];
 
 // === impl RustIdent ===
 
 impl RustIdent {
-    /// The snake-case name of anything.
+    /// The text in snake case.
     #[must_use]
     pub fn new(text: &str) -> Self {
         Self::from_snake(snake(text))
     }
 
-    /// The name of a module, which is never a keyword: its file bears the same name.
+    /// The name of a module, which is never a keyword because its file has the same name.
     #[must_use]
     pub fn of_module(text: &str) -> Self {
         let name = Self::new(text);
@@ -49,7 +49,7 @@ impl RustIdent {
         if name.starts_with(|c: char| c.is_ascii_digit()) {
             name.insert(0, '_');
         }
-        if STUBBORN.contains(&name.as_str()) {
+        if NEVER_RAW.contains(&name.as_str()) {
             name.push('_');
         } else if KEYWORDS.contains(&name.as_str()) {
             name.insert_str(0, "r#");
@@ -57,13 +57,13 @@ impl RustIdent {
         Self(name)
     }
 
-    /// The first of `name`, `name_2`, `name_3`… that is not taken, which is then taken.
+    /// The first of `name`, `name_2`, `name_3`… that is not in `taken`, and adds it there.
     #[must_use]
     pub fn unique(text: &str, taken: &mut BTreeSet<Self>) -> Self {
         Self::new(text).or_numbered(taken)
     }
 
-    /// This name, or else the first of `name_2`, `name_3`… that is not taken.
+    /// This name, or else the first of `name_2`, `name_3`… that is not in `taken`.
     #[must_use]
     pub fn or_numbered(self, taken: &mut BTreeSet<Self>) -> Self {
         if taken.insert(self.clone()) {
@@ -98,13 +98,13 @@ impl fmt::Display for RustIdent {
 // === impl TypeName ===
 
 impl TypeName {
-    /// The name of a type for anything.
+    /// The text in upper camel case.
     #[must_use]
     pub fn new(text: &str) -> Self {
         Self::from_pascal(pascal(text))
     }
 
-    /// The name of a kind, which keeps its own capitals unless it consists of nothing else.
+    /// The name of a kind, which keeps its capitals unless it consists of capitals only.
     #[must_use]
     pub fn of_kind(kind: &str) -> Self {
         let shouted = kind.len() > 2 && kind.chars().all(|c| c.is_ascii_uppercase());
@@ -132,13 +132,13 @@ impl TypeName {
         }
     }
 
-    /// This name with another one after it.
+    /// This name with a suffix.
     #[must_use]
     pub fn then(&self, suffix: &str) -> Self {
         Self::from_pascal(join(self.0.clone(), suffix.trim_end_matches('_')))
     }
 
-    /// Type names put together.
+    /// A concatenation of type names.
     pub(super) fn new_joined(name: &str) -> Self {
         Self::from_pascal(name.to_owned())
     }
@@ -163,7 +163,7 @@ impl TypeName {
     }
 }
 
-/// The text is not the name of a type.
+/// The text is not a valid type name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a name for a type: use letters and digits, starting with a capital")]
 pub struct InvalidTypeName(String);
@@ -193,7 +193,7 @@ impl fmt::Display for TypeName {
 pub fn variants(values: &[&str]) -> Vec<TypeName> {
     let mut taken = BTreeSet::new();
     let mut names: Vec<Option<TypeName>> = vec![None; values.len()];
-    // A value that is written like its variant has the first right to it.
+    // A value that equals its variant name takes that name first.
     for (slot, value) in names.iter_mut().zip(values) {
         let name = TypeName::of_value(value);
         if name.as_str() == *value && taken.insert(name.clone()) {
@@ -264,7 +264,7 @@ fn starts_word(chars: &[char], index: usize) -> bool {
     next.is_some_and(char::is_lowercase) && !plural
 }
 
-/// Letters beyond ASCII that rustc takes without a warning.
+/// Letters beyond ASCII that rustc accepts without a warning.
 fn is_plain_letter(c: char) -> bool {
     let compatibility =
         matches!(c, '\u{132}'..='\u{133}' | '\u{13f}'..='\u{140}' | '\u{149}' | '\u{17f}');
@@ -282,7 +282,7 @@ fn pascal(text: &str) -> String {
         .fold(String::new(), |name, word| join(name, &capital(word)))
 }
 
-/// Puts two parts together; digits of different words stay apart.
+/// Joins two parts, with an underscore between digits of different words.
 fn join(mut name: String, part: &str) -> String {
     if name.ends_with('_') {
         name.pop();
@@ -309,7 +309,7 @@ fn capital(word: &str) -> String {
         .collect()
 }
 
-/// A name for a text of symbols only.
+/// A name for a text that consists of symbols.
 fn symbols(text: &str) -> String {
     match text {
         "=" | "==" => "Equal".to_owned(),
@@ -322,7 +322,7 @@ fn symbols(text: &str) -> String {
     }
 }
 
-/// A name in which symbols are spelled out between the words.
+/// A name with the symbols between the words spelled out.
 fn spelled(text: &str) -> String {
     text.split_inclusive(|c: char| !c.is_ascii_alphanumeric())
         .fold(String::new(), |name, part| {
@@ -364,13 +364,13 @@ const fn symbol(c: char) -> &'static str {
     }
 }
 
-/// Endings that look like a plural but are not one.
+/// Endings of singular words that look like plurals.
 const NOT_PLURAL: &[&str] = &["ss", "us", "is", "ics", "dns", "tls", "aws", "fs", "https"];
 
 /// Endings of which a plural loses two letters.
 const LONG_PLURAL: &[&str] = &["sses", "shes", "tches", "xes", "zes", "uses"];
 
-/// The name of one thing, from the name of many: `policies` is `policy`, `status` stays.
+/// The singular of a plural: `policies` becomes `policy`, `status` stays.
 #[must_use]
 pub fn singular(plural: &str) -> String {
     let lower = plural.to_ascii_lowercase();

@@ -1,4 +1,5 @@
-//! The structs of `k8s-openapi` that schemas embed, and the test whether one can hold a schema.
+//! The table of `k8s-openapi` structs that schemas embed, and the check whether one can hold a
+//! schema.
 //!
 //! `table.txt` lists the fields that a struct has in every Kubernetes version that `k8s-openapi`
 //! supports, because the operator chooses that version, not the generator.
@@ -6,26 +7,26 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use super::holds_int_or_string;
-use crate::load::schema::{AdditionalProperties, Schema, SchemaType};
-use crate::model::map::{integer, is_int_or_string};
-use crate::model::name::{singular, words};
+use super::simple::{self, holds_int_or_string};
+use crate::load::schema::{Additional, Kind, Schema};
+use crate::model::generated_types::{ExistingType, IntType, PathStep, Ty};
+use crate::model::identifier::{singular, words};
 use crate::model::options::Builtins;
-use crate::model::types::{Int, Known, Step, Ty};
+use crate::model::scalar::{integer, is_int_or_string};
 
-/// A struct.
-struct Entry {
+/// A struct of the table.
+struct StructEntry {
     path: &'static str,
     default: bool,
-    fields: HashMap<&'static str, FieldType>,
+    fields: HashMap<&'static str, TableField>,
 }
 
-struct FieldType {
+struct TableField {
     optional: bool,
-    ty: Type,
+    ty: TableType,
 }
 
-enum Type {
+enum TableType {
     String,
     Bool,
     I32,
@@ -37,40 +38,44 @@ enum Type {
     Time,
     Quantity,
     IntOrString,
-    Vec(Box<Type>),
-    Map(Box<Type>),
+    Vec(Box<TableType>),
+    Map(Box<TableType>),
     Struct(&'static str),
 }
 
-struct Table {
-    entries: Vec<Entry>,
+struct StructTable {
+    entries: Vec<StructEntry>,
     by_path: HashMap<&'static str, usize>,
     by_field: HashMap<&'static str, Vec<usize>>,
 }
 
-/// How well a struct matches, best first.
+/// The quality of a match; the smallest is the best.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Match {
+struct StructMatch {
     missing: usize,
     unnamed: bool,
 }
 
-/// The struct that a schema is a description of, if it can hold all that the schema allows.
-pub(super) fn find(schema: &Schema, steps: &[Step], builtins: Builtins) -> Option<Known> {
+/// The struct that a schema describes, if it can hold everything that the schema allows.
+pub(super) fn find(
+    schema: &Schema,
+    steps: &[PathStep],
+    builtins: Builtins,
+) -> Option<ExistingType> {
     let table = table();
     let first = schema.properties.first()?;
     let candidates = table.by_field.get(first.name.as_str())?;
-    let mut found: Vec<(Match, &Entry)> = candidates
+    let mut found: Vec<(StructMatch, &StructEntry)> = candidates
         .iter()
         .map(|index| &table.entries[*index])
-        .filter_map(|entry| Some((likeness(schema, steps, entry)?, entry)))
+        .filter_map(|entry| Some((similarity(schema, steps, entry)?, entry)))
         .filter(|(_, entry)| table.fits_struct(schema, entry, builtins))
         .collect();
     found.sort_by(|a, b| a.0.cmp(&b.0));
     match found.as_slice() {
-        // Two structs of the same form: nothing tells which one is meant.
+        // Two structs match equally well, so it is unclear which one is meant.
         [(first, _), (second, _), ..] if first == second => None,
-        [(_, entry), ..] => Some(Known {
+        [(_, entry), ..] => Some(ExistingType {
             path: format!("k8s_openapi::{}", entry.path),
             default: entry.default,
         }),
@@ -79,7 +84,7 @@ pub(super) fn find(schema: &Schema, steps: &[Step], builtins: Builtins) -> Optio
 }
 
 /// Whether a struct is in the table.
-pub(in crate::model) fn knows(path: &str) -> bool {
+pub(in crate::model) fn is_known(path: &str) -> bool {
     table()
         .by_path
         .contains_key(path.strip_prefix("k8s_openapi::").unwrap_or(path))
@@ -102,8 +107,9 @@ pub(in crate::model) fn member(path: &str, name: &str) -> Result<(Ty, bool), Vec
     }
 }
 
-/// Whether a schema was probably made from a struct, and how sure that is.
-fn likeness(schema: &Schema, steps: &[Step], entry: &Entry) -> Option<Match> {
+/// The quality of the match between a schema and a struct; `None` if the schema was probably not
+/// made from it.
+fn similarity(schema: &Schema, steps: &[PathStep], entry: &StructEntry) -> Option<StructMatch> {
     let (here, there) = (schema.properties.len(), entry.fields.len());
     if here > there
         || !schema
@@ -113,22 +119,22 @@ fn likeness(schema: &Schema, steps: &[Step], entry: &Entry) -> Option<Match> {
     {
         return None;
     }
-    let named = steps.last().is_some_and(|step| names(step, entry));
-    // Structs grow with Kubernetes, so a schema may lack the newest fields.
+    let named = steps.last().is_some_and(|step| is_named_after(step, entry));
+    // Newer Kubernetes versions add fields, so a schema may lack some.
     let grown = |least: usize, percent: usize| here >= least && here * 100 >= there * percent;
     let enough = if named {
         here == there || grown(3, 50)
     } else {
         (here == there && there > 2) || grown(4, 60)
     };
-    enough.then_some(Match {
+    enough.then_some(StructMatch {
         missing: there - here,
         unnamed: !named,
     })
 }
 
-/// Whether the name of a field speaks of a struct: `httpHeaders` of `HTTPHeader`.
-fn names(step: &Step, entry: &Entry) -> bool {
+/// Whether a field is named after a struct: `httpHeaders` after `HTTPHeader`.
+fn is_named_after(step: &PathStep, entry: &StructEntry) -> bool {
     let field = words(&singular(&step.field));
     let name = entry.path.rsplit("::").next().unwrap_or_default();
     let has = |word: &str| field.iter().any(|w| w == word);
@@ -147,8 +153,8 @@ fn names(step: &Step, entry: &Entry) -> bool {
 
 // === impl Table ===
 
-impl Table {
-    fn fits_struct(&self, schema: &Schema, entry: &Entry, builtins: Builtins) -> bool {
+impl StructTable {
+    fn fits_struct(&self, schema: &Schema, entry: &StructEntry, builtins: Builtins) -> bool {
         if schema.preserve_unknown || schema.embedded_resource || schema.additional.is_some() {
             return false;
         }
@@ -159,29 +165,29 @@ impl Table {
                 .get(property.name.as_str())
                 .is_some_and(|field| !nullable && self.fits(&property.schema, &field.ty, builtins))
         });
-        // A field that is no `Option` is always written, so it must always be there.
+        // A field without `Option` is always serialized, so the schema must require it.
         known
             && entry.fields.iter().all(|(name, field)| {
                 field.optional || schema.requires(name) || zero_by_default(schema, name)
             })
     }
 
-    fn ty(&self, ty: &Type) -> Ty {
+    fn ty(&self, ty: &TableType) -> Ty {
         match ty {
-            Type::String => Ty::String,
-            Type::Bool => Ty::Bool,
-            Type::I32 => Ty::Int(Int::I32),
-            Type::I64 => Ty::Int(Int::I64),
-            Type::F64 => Ty::Float,
-            Type::Bytes => super::BYTE_STRING.ty(),
-            Type::Json => Ty::Json,
-            Type::Raw => super::RAW_EXTENSION.ty(),
-            Type::Time => super::TIME.ty(),
-            Type::Quantity => super::QUANTITY.ty(),
-            Type::IntOrString => super::INT_OR_STRING.ty(),
-            Type::Vec(inner) => Ty::Vec(Box::new(self.ty(inner))),
-            Type::Map(inner) => Ty::Map(Box::new(self.ty(inner))),
-            Type::Struct(path) => Ty::Known(Known {
+            TableType::String => Ty::String,
+            TableType::Bool => Ty::Bool,
+            TableType::I32 => Ty::Int(IntType::I32),
+            TableType::I64 => Ty::Int(IntType::I64),
+            TableType::F64 => Ty::Float,
+            TableType::Bytes => simple::BYTE_STRING.ty(),
+            TableType::Json => Ty::Json,
+            TableType::Raw => simple::RAW_EXTENSION.ty(),
+            TableType::Time => simple::TIME.ty(),
+            TableType::Quantity => simple::QUANTITY.ty(),
+            TableType::IntOrString => simple::INT_OR_STRING.ty(),
+            TableType::Vec(inner) => Ty::Vec(Box::new(self.ty(inner))),
+            TableType::Map(inner) => Ty::Map(Box::new(self.ty(inner))),
+            TableType::Struct(path) => Ty::Existing(ExistingType {
                 path: format!("k8s_openapi::{path}"),
                 default: self
                     .by_path
@@ -191,39 +197,41 @@ impl Table {
         }
     }
 
-    fn fits(&self, schema: &Schema, ty: &Type, builtins: Builtins) -> bool {
+    fn fits(&self, schema: &Schema, ty: &TableType, builtins: Builtins) -> bool {
         let mixed = is_int_or_string(schema);
         let kind = if mixed { None } else { schema.kind };
         let compatible = builtins == Builtins::Compatible;
         match ty {
-            Type::String => kind == Some(SchemaType::String),
-            Type::Bool => kind == Some(SchemaType::Boolean),
-            Type::I32 => {
-                kind == Some(SchemaType::Integer)
-                    && matches!(integer(schema), Int::I32 | Int::I16 | Int::I8)
+            TableType::String => kind == Some(Kind::String),
+            TableType::Bool => kind == Some(Kind::Boolean),
+            TableType::I32 => {
+                kind == Some(Kind::Integer)
+                    && matches!(integer(schema), IntType::I32 | IntType::I16 | IntType::I8)
             }
-            Type::I64 => kind == Some(SchemaType::Integer) && integer(schema) != Int::U64,
-            Type::F64 => matches!(kind, Some(SchemaType::Number | SchemaType::Integer)),
-            Type::Bytes => {
-                kind == Some(SchemaType::String) && schema.format.as_deref() == Some("byte")
+            TableType::I64 => kind == Some(Kind::Integer) && integer(schema) != IntType::U64,
+            TableType::F64 => matches!(kind, Some(Kind::Number | Kind::Integer)),
+            TableType::Bytes => {
+                kind == Some(Kind::String) && schema.format.as_deref() == Some("byte")
             }
-            Type::Json | Type::Raw => kind == Some(SchemaType::Object) && schema.preserve_unknown,
-            Type::Time => {
+            TableType::Json | TableType::Raw => {
+                kind == Some(Kind::Object) && schema.preserve_unknown
+            }
+            TableType::Time => {
                 compatible
                     && kind == Some(SchemaType::String)
                     && schema.format.as_deref() == Some("date-time")
             }
-            Type::Quantity => kind == Some(SchemaType::String) || (compatible && mixed),
-            Type::IntOrString => mixed && holds_int_or_string(schema, builtins),
-            Type::Vec(inner) => {
-                kind == Some(SchemaType::Array)
+            TableType::Quantity => kind == Some(Kind::String) || (compatible && mixed),
+            TableType::IntOrString => mixed && holds_int_or_string(schema, builtins),
+            TableType::Vec(inner) => {
+                kind == Some(Kind::Array)
                     && schema
                         .items
                         .as_ref()
                         .is_some_and(|items| !items.nullable && self.fits(items, inner, builtins))
             }
-            Type::Map(inner) => {
-                kind == Some(SchemaType::Object)
+            TableType::Map(inner) => {
+                kind == Some(Kind::Object)
                     && schema.properties.is_empty()
                     && !schema.preserve_unknown
                     && match &schema.additional {
@@ -233,8 +241,8 @@ impl Table {
                         _ => false,
                     }
             }
-            Type::Struct(path) => {
-                kind == Some(SchemaType::Object)
+            TableType::Struct(path) => {
+                kind == Some(Kind::Object)
                     && self.by_path.get(path).is_some_and(|index| {
                         self.fits_struct(schema, &self.entries[*index], builtins)
                     })
@@ -243,7 +251,7 @@ impl Table {
     }
 }
 
-/// Whether the API server fills in what the struct would write anyway.
+/// Whether the default in the schema equals the value that the struct serializes anyway.
 fn zero_by_default(schema: &Schema, name: &str) -> bool {
     use serde_json::Value as Json;
     match schema
@@ -258,13 +266,13 @@ fn zero_by_default(schema: &Schema, name: &str) -> bool {
     }
 }
 
-fn table() -> &'static Table {
-    static TABLE: OnceLock<Table> = OnceLock::new();
+fn table() -> &'static StructTable {
+    static TABLE: OnceLock<StructTable> = OnceLock::new();
     TABLE.get_or_init(|| read(include_str!("table.txt")))
 }
 
-fn read(text: &'static str) -> Table {
-    let mut table = Table {
+fn read(text: &'static str) -> StructTable {
+    let mut table = StructTable {
         entries: Vec::new(),
         by_path: HashMap::new(),
         by_field: HashMap::new(),
@@ -280,14 +288,14 @@ fn read(text: &'static str) -> Table {
             let ty = field_type(ty);
             table.entries[index]
                 .fields
-                .insert(name, FieldType { optional, ty });
+                .insert(name, TableField { optional, ty });
             table.by_field.entry(name).or_default().push(index);
         } else {
             let (path, default) = line
                 .strip_suffix(" default")
                 .map_or((line, false), |p| (p, true));
             table.by_path.insert(path, table.entries.len());
-            table.entries.push(Entry {
+            table.entries.push(StructEntry {
                 path,
                 default,
                 fields: HashMap::new(),
@@ -297,23 +305,23 @@ fn read(text: &'static str) -> Table {
     table
 }
 
-fn field_type(text: &'static str) -> Type {
+fn field_type(text: &'static str) -> TableType {
     let inner = &text[1..text.len() - 1];
     match text {
-        "string" => Type::String,
-        "bool" => Type::Bool,
-        "i32" => Type::I32,
-        "i64" => Type::I64,
-        "f64" => Type::F64,
-        "bytes" => Type::Bytes,
-        "json" => Type::Json,
-        "raw" => Type::Raw,
-        "time" | "microtime" => Type::Time,
-        "quantity" => Type::Quantity,
-        "intorstring" => Type::IntOrString,
-        _ if text.starts_with('[') => Type::Vec(Box::new(field_type(inner))),
-        _ if text.starts_with('{') => Type::Map(Box::new(field_type(inner))),
-        path => Type::Struct(path),
+        "string" => TableType::String,
+        "bool" => TableType::Bool,
+        "i32" => TableType::I32,
+        "i64" => TableType::I64,
+        "f64" => TableType::F64,
+        "bytes" => TableType::Bytes,
+        "json" => TableType::Json,
+        "raw" => TableType::Raw,
+        "time" | "microtime" => TableType::Time,
+        "quantity" => TableType::Quantity,
+        "intorstring" => TableType::IntOrString,
+        _ if text.starts_with('[') => TableType::Vec(Box::new(field_type(inner))),
+        _ if text.starts_with('{') => TableType::Map(Box::new(field_type(inner))),
+        path => TableType::Struct(path),
     }
 }
 

@@ -1,62 +1,66 @@
-//! From schemas to types: what each schema allows decides what can hold it without loss.
+//! Maps OpenAPI schemas to Rust types that hold every allowed value without loss.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value as Json;
 
-use super::builtin;
-use super::limits::{self, QUANTITY};
-use super::options::{Builtins, Options};
-use super::types::{
-    Body, Docs, Field, FieldDocs, Int, Place, Presence, Shape, Shapes, Step, Struct, Ty,
+use super::alternatives;
+use super::generated_types::{
+    FieldDocs, FieldPresence, PathStep, SchemaLocation, Shape, ShapeBody, ShapeDocs, Shapes,
+    StructField, StructShape, Ty,
 };
+use super::k8s_types;
+use super::options::{Builtins, Options};
+use super::scalar::{integer, is_int_or_string, nullable};
+use super::type_complexity::is_too_complex;
+use super::validation_docs::{self, QUANTITY};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId};
 use crate::load::schema::{AdditionalProperties, Property, Schema, SchemaType};
 
 /// Maps the schemas of one version.
-pub(super) struct Mapper<'a> {
+pub(super) struct SchemaMapper<'a> {
     pub(super) shapes: &'a mut Shapes,
     pub(super) options: &'a Options,
     pub(super) used: &'a mut BTreeSet<String>,
     pub(super) diagnostics: &'a mut Diagnostics,
     pub(super) source: SourceId,
     pub(super) version: usize,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<PathStep>,
 }
 
 /// The object at the root of a version.
 #[derive(Clone, Debug)]
-pub struct Root {
+pub struct RootObject {
     /// The members beside `apiVersion`, `kind` and `metadata`.
-    pub body: Struct,
-    /// What is said about them.
-    pub docs: Docs,
+    pub body: StructShape,
+    /// Their descriptions.
+    pub docs: ShapeDocs,
 }
 
-impl Mapper<'_> {
-    pub(super) fn root(&mut self, schema: &Schema) -> Root {
+impl SchemaMapper<'_> {
+    pub(super) fn root(&mut self, schema: &Schema) -> RootObject {
         let own = |p: &&Property| !["apiVersion", "kind", "metadata"].contains(&p.name.as_str());
         let properties: Vec<&Property> = schema.properties.iter().filter(own).collect();
         self.check_required(schema);
         let (fields, field_docs) = self.fields(schema, &properties);
-        Root {
-            body: Struct {
+        RootObject {
+            body: StructShape {
                 fields,
                 rest: self.rest(schema),
             },
-            docs: Docs {
+            docs: ShapeDocs {
                 text: schema.description.clone().unwrap_or_default(),
                 fields: field_docs,
             },
         }
     }
 
-    /// The type of a schema, without regard to whether it may be null.
-    pub(super) fn ty(&mut self, schema: &Schema) -> Ty {
+    /// The type of a schema, ignoring `nullable`.
+    fn ty(&mut self, schema: &Schema) -> Ty {
         let path = self.path();
         if let Some(replacement) = self.options.replacement(&path) {
             self.used.insert(path);
-            return Ty::Known(replacement.clone());
+            return Ty::Existing(replacement.clone());
         }
         if is_int_or_string(schema) {
             return self.int_or_string(schema);
@@ -88,7 +92,7 @@ impl Mapper<'_> {
 
     /// The type of the items of an array or the values of a map.
     fn item(&mut self, schema: &Schema) -> Ty {
-        // Only the outermost of nested collections is one of a named many.
+        // Nested collections share one step, so only the outermost one changes it.
         let outer = self
             .steps
             .last_mut()
@@ -109,31 +113,31 @@ impl Mapper<'_> {
             .pattern()
             .is_some_and(|pattern| pattern.contains(QUANTITY));
         match (quantity, self.options.builtins) {
-            (true, Builtins::Compatible) => builtin::QUANTITY.ty(),
-            (true, _) => self.intern(Body::Quantity, Docs::default()),
-            (false, builtins) if builtin::holds_int_or_string(schema, builtins) => {
-                builtin::INT_OR_STRING.ty()
+            (true, Builtins::Compatible) => k8s_types::QUANTITY.ty(),
+            (true, _) => self.intern(ShapeBody::Quantity, ShapeDocs::default()),
+            (false, builtins) if k8s_types::holds_int_or_string(schema, builtins) => {
+                k8s_types::INT_OR_STRING.ty()
             }
-            (false, _) => self.intern(Body::IntOrString, Docs::default()),
+            (false, _) => self.intern(ShapeBody::IntOrString, ShapeDocs::default()),
         }
     }
 
     fn string(&self, schema: &Schema) -> Ty {
         let known = match schema.format.as_deref() {
             _ if self.options.builtins == Builtins::None => None,
-            Some("byte") => Some(builtin::BYTE_STRING),
+            Some("byte") => Some(k8s_types::BYTE_STRING),
             Some("date-time") if self.options.builtins == Builtins::Compatible => {
-                Some(builtin::TIME)
+                Some(k8s_types::TIME)
             }
             _ if schema
                 .pattern()
                 .is_some_and(|pattern| pattern.contains(QUANTITY)) =>
             {
-                Some(builtin::QUANTITY)
+                Some(k8s_types::QUANTITY)
             }
             _ => None,
         };
-        known.map_or(Ty::String, builtin::Simple::ty)
+        known.map_or(Ty::String, k8s_types::SimpleType::ty)
     }
 
     /// An enum, if all values other than null are strings, or all are integers.
@@ -154,11 +158,11 @@ impl Mapper<'_> {
         let strings: Option<BTreeSet<&str>> = values.iter().map(|value| value.as_str()).collect();
         let integers: Option<BTreeSet<i64>> = values.iter().map(|value| value.as_i64()).collect();
         let body = match (strings, integers, schema.kind) {
-            (Some(_), _, Some(SchemaType::String) | None) => Body::StringEnum(distinct(
+            (Some(_), _, Some(Kind::String) | None) => ShapeBody::StringEnum(distinct(
                 values.iter().filter_map(|v| v.as_str()).map(str::to_owned),
             )),
-            (_, Some(_), Some(SchemaType::Integer) | None) => {
-                Body::IntEnum(distinct(values.iter().filter_map(|v| v.as_i64())))
+            (_, Some(_), Some(Kind::Integer) | None) => {
+                ShapeBody::IntEnum(distinct(values.iter().filter_map(|v| v.as_i64())))
             }
             (_, _, None) => return Some(Ty::Json),
             _ => return None,
@@ -166,7 +170,7 @@ impl Mapper<'_> {
         let text = schema.description.clone().unwrap_or_default();
         Some(self.intern(
             body,
-            Docs {
+            ShapeDocs {
                 text,
                 fields: Vec::new(),
             },
@@ -177,7 +181,7 @@ impl Mapper<'_> {
         if schema.embedded_resource && schema.properties.is_empty() {
             return match self.options.builtins {
                 Builtins::None => Ty::Map(Box::new(Ty::Json)),
-                _ => builtin::RAW_EXTENSION.ty(),
+                _ => k8s_types::RAW_EXTENSION.ty(),
             };
         }
         if schema.properties.is_empty() && !schema.embedded_resource {
@@ -190,11 +194,13 @@ impl Mapper<'_> {
                 _ => {}
             }
         }
-        if let Some(known) = builtin::recognise(schema, &self.steps, self.options.builtins) {
-            return Ty::Known(known);
+        if let Some(known) = k8s_types::recognise(schema, &self.steps, self.options.builtins) {
+            return Ty::Existing(known);
         }
         self.check_required(schema);
-        if let Some(union) = self.union(schema) {
+        if alternatives::is_union(schema)
+            && let Some(union) = self.union(schema)
+        {
             return union;
         }
         let properties: Vec<&Property> = schema.properties.iter().collect();
@@ -202,53 +208,91 @@ impl Mapper<'_> {
         if schema.embedded_resource {
             embed(&mut fields, &mut field_docs);
         }
-        let body = Struct {
+        let body = StructShape {
             fields,
             rest: self.rest(schema),
         };
-        let docs = Docs {
+        let docs = ShapeDocs {
             text: schema.description.clone().unwrap_or_default(),
             fields: field_docs,
         };
-        self.intern(Body::Struct(body), docs)
+        self.intern(ShapeBody::Struct(body), docs)
     }
 
-    pub(super) fn fields(
+    fn fields(
         &mut self,
         schema: &Schema,
         properties: &[&Property],
-    ) -> (Vec<Field>, Vec<FieldDocs>) {
+    ) -> (Vec<StructField>, Vec<FieldDocs>) {
         properties
             .iter()
             .map(|property| self.field(schema, property))
             .unzip()
     }
 
-    fn field(&mut self, parent: &Schema, property: &Property) -> (Field, FieldDocs) {
-        self.steps.push(Step {
+    fn field(&mut self, parent: &Schema, property: &Property) -> (StructField, FieldDocs) {
+        self.steps.push(PathStep {
             field: property.name.clone(),
             item: false,
         });
         let schema = &property.schema;
         let ty = self.ty(schema);
-        let ty = self.short(ty, nullable(schema));
+        let ty = self.named_if_complex(ty, nullable(schema));
         self.steps.pop();
         let presence = match &schema.default {
-            Some(default) => Presence::Default(default.to_string()),
-            None if parent.requires(&property.name) => Presence::Required,
-            None => Presence::Optional,
+            Some(default) => FieldPresence::Default(default.to_string()),
+            None if parent.requires(&property.name) => FieldPresence::Required,
+            None => FieldPresence::Optional,
         };
         let docs = FieldDocs {
             text: schema.description.clone().unwrap_or_default(),
-            limits: limits::sentences(schema),
+            limits: validation_docs::sentences(schema),
         };
-        let field = Field {
+        let field = StructField {
             json: property.name.clone(),
             nullable: nullable(schema) && ty != Ty::Json,
             ty,
             presence,
         };
         (field, docs)
+    }
+
+    /// An enum with one variant per member; `None` if a member can be any JSON.
+    fn union(&mut self, schema: &Schema) -> Option<Ty> {
+        let properties: Vec<&Property> = schema.properties.iter().collect();
+        let (fields, docs) = self.fields(schema, &properties);
+        if fields.iter().any(|field| field.ty == Ty::Json) {
+            return None;
+        }
+        let variants = fields
+            .into_iter()
+            .map(|field| (field.json, field.ty))
+            .collect();
+        let docs = ShapeDocs {
+            text: schema.description.clone().unwrap_or_default(),
+            fields: docs,
+        };
+        Some(self.intern(ShapeBody::Union(variants), docs))
+    }
+
+    /// An untagged enum of the branches of `oneOf` or `anyOf`, if their JSON types differ.
+    fn alternatives(&mut self, schema: &Schema) -> Option<Ty> {
+        let branches = alternatives::distinct_branches(schema)?;
+        let types = branches.iter().map(|branch| self.ty(branch)).collect();
+        let docs = ShapeDocs {
+            text: schema.description.clone().unwrap_or_default(),
+            fields: Vec::new(),
+        };
+        Some(self.intern(ShapeBody::Untagged(types), docs))
+    }
+
+    /// The type of a field, as an alias if it is too complex to be written out.
+    fn named_if_complex(&mut self, ty: Ty, nullable: bool) -> Ty {
+        if is_too_complex(&ty, nullable) {
+            self.intern(ShapeBody::Alias(ty), ShapeDocs::default())
+        } else {
+            ty
+        }
     }
 
     /// The type of members that are not declared, if the API server keeps them.
@@ -262,14 +306,14 @@ impl Mapper<'_> {
         }
     }
 
-    pub(super) fn intern(&mut self, body: Body, docs: Docs) -> Ty {
+    fn intern(&mut self, body: ShapeBody, docs: ShapeDocs) -> Ty {
         let path = self.path();
         let name = self.options.name(&path).cloned();
         let derives = self.options.derives(&path).to_vec();
         if name.is_some() || !derives.is_empty() {
             self.used.insert(path);
         }
-        let place = Place {
+        let location = SchemaLocation {
             version: self.version,
             depth: self.steps.len(),
             steps: self.steps.clone(),
@@ -281,11 +325,11 @@ impl Mapper<'_> {
                 derives,
             },
             docs,
-            place,
+            location,
         ))
     }
 
-    /// The path as options write it; empty when no option needs it.
+    /// The path as options write it; empty if no option has a path.
     fn path(&self) -> String {
         if self.options.has_no_paths() {
             return String::new();
@@ -324,8 +368,8 @@ impl Mapper<'_> {
     }
 }
 
-/// A path as people write it: `spec.containers[].name`.
-pub(super) fn path_text(steps: &[Step]) -> String {
+/// A path such as `spec.containers[].name`.
+pub(super) fn path_text(steps: &[PathStep]) -> String {
     let names: Vec<String> = steps
         .iter()
         .map(|step| {
@@ -339,51 +383,6 @@ pub(super) fn path_text(steps: &[Step]) -> String {
     names.join(".")
 }
 
-pub(super) fn nullable(schema: &Schema) -> bool {
-    schema.nullable
-        || schema.values.as_ref().is_some_and(|values| {
-            values.iter().any(Json::is_null)
-                && schema.kind.is_none_or(|kind| kind == SchemaType::String)
-        })
-}
-
-pub(super) fn is_int_or_string(schema: &Schema) -> bool {
-    if schema.int_or_string {
-        return true;
-    }
-    let kinds = |branches: &[Schema]| {
-        let kinds: Vec<_> = branches.iter().map(|branch| branch.kind).collect();
-        kinds == [Some(SchemaType::Integer), Some(SchemaType::String)]
-            || kinds == [Some(SchemaType::String), Some(SchemaType::Integer)]
-    };
-    schema.kind.is_none()
-        && (kinds(&schema.any_of)
-            || kinds(&schema.one_of)
-            || schema.format.as_deref() == Some("int-or-string"))
-}
-
-pub(super) fn integer(schema: &Schema) -> Int {
-    let int = match schema.format.as_deref() {
-        Some("int8") => Int::I8,
-        Some("int16") => Int::I16,
-        Some("int32") => Int::I32,
-        Some("uint8") => Int::U8,
-        Some("uint16") => Int::U16,
-        Some("uint32") => Int::U32,
-        Some("uint64" | "uint") => Int::U64,
-        _ => Int::I64,
-    };
-    // A limit or a default beyond the format shows that the format is not meant.
-    let (least, most) = int.range();
-    let beyond = ["minimum", "maximum"]
-        .iter()
-        .filter_map(|keyword| schema.limit(keyword))
-        .chain(&schema.default)
-        .filter_map(|value| value.as_i64())
-        .any(|value| i128::from(value) < least || i128::from(value) > most);
-    if beyond { Int::I64 } else { int }
-}
-
 fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     values.fold(Vec::new(), |mut list, value| {
         if !list.contains(&value) {
@@ -393,8 +392,8 @@ fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     })
 }
 
-/// Adds what every embedded resource has.
-fn embed(fields: &mut Vec<Field>, docs: &mut Vec<FieldDocs>) {
+/// Adds the fields of every embedded resource.
+fn embed(fields: &mut Vec<StructField>, docs: &mut Vec<FieldDocs>) {
     for name in ["metadata", "kind", "apiVersion"] {
         if let Some(index) = fields.iter().position(|field| field.json == name) {
             fields.remove(index);
@@ -403,17 +402,17 @@ fn embed(fields: &mut Vec<Field>, docs: &mut Vec<FieldDocs>) {
         let metadata = name == "metadata";
         fields.insert(
             0,
-            Field {
+            StructField {
                 json: name.to_owned(),
                 ty: if metadata {
-                    Ty::Known(builtin::OBJECT_META.known())
+                    Ty::Existing(k8s_types::OBJECT_META.known())
                 } else {
                     Ty::String
                 },
                 presence: if metadata {
-                    Presence::Optional
+                    FieldPresence::Optional
                 } else {
-                    Presence::Required
+                    FieldPresence::Required
                 },
                 nullable: false,
             },

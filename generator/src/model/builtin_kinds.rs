@@ -1,11 +1,11 @@
 //! The kinds that every cluster has, with their types in k8s-openapi.
 
-use super::kind::Status;
+use super::status_subresource::StatusSubresource;
 use crate::load::crd::Scope;
 
 /// A kind that needs no CustomResourceDefinition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StandardKind {
+pub struct BuiltinKind {
     /// The API group, empty for the core group.
     pub group: &'static str,
     /// The version.
@@ -17,19 +17,19 @@ pub struct StandardKind {
     /// Whether its objects live in namespaces.
     pub scope: Scope,
     /// Whether it has a status subresource.
-    pub status: Status,
+    pub status: StatusSubresource,
     /// The module of `k8s_openapi::api` that has the type.
     pub module: &'static str,
 }
 
 /// Every stable kind that all supported versions of Kubernetes have.
-pub const ALL: &[StandardKind] = &[
+pub const ALL: &[BuiltinKind] = &[
     namespaced(
         "",
         "v1",
         "ConfigMap",
         "configmaps",
-        Status::Absent,
+        StatusSubresource::Absent,
         "core::v1",
     ),
     namespaced(
@@ -37,16 +37,23 @@ pub const ALL: &[StandardKind] = &[
         "v1",
         "Endpoints",
         "endpoints",
-        Status::Absent,
+        StatusSubresource::Absent,
         "core::v1",
     ),
-    namespaced("", "v1", "Event", "events", Status::Absent, "core::v1"),
+    namespaced(
+        "",
+        "v1",
+        "Event",
+        "events",
+        StatusSubresource::Absent,
+        "core::v1",
+    ),
     namespaced(
         "",
         "v1",
         "LimitRange",
         "limitranges",
-        Status::Absent,
+        StatusSubresource::Absent,
         "core::v1",
     ),
     cluster_wide(
@@ -54,16 +61,23 @@ pub const ALL: &[StandardKind] = &[
         "v1",
         "Namespace",
         "namespaces",
-        Status::Present,
+        StatusSubresource::Present,
         "core::v1",
     ),
-    cluster_wide("", "v1", "Node", "nodes", Status::Present, "core::v1"),
+    cluster_wide(
+        "",
+        "v1",
+        "Node",
+        "nodes",
+        StatusSubresource::Present,
+        "core::v1",
+    ),
     cluster_wide(
         "",
         "v1",
         "PersistentVolume",
         "persistentvolumes",
-        Status::Present,
+        StatusSubresource::Present,
         "core::v1",
     ),
     namespaced(
@@ -71,16 +85,23 @@ pub const ALL: &[StandardKind] = &[
         "v1",
         "PersistentVolumeClaim",
         "persistentvolumeclaims",
-        Status::Present,
+        StatusSubresource::Present,
         "core::v1",
     ),
-    namespaced("", "v1", "Pod", "pods", Status::Present, "core::v1"),
+    namespaced(
+        "",
+        "v1",
+        "Pod",
+        "pods",
+        StatusSubresource::Present,
+        "core::v1",
+    ),
     namespaced(
         "",
         "v1",
         "PodTemplate",
         "podtemplates",
-        Status::Absent,
+        StatusSubresource::Absent,
         "core::v1",
     ),
     namespaced(
@@ -88,7 +109,7 @@ pub const ALL: &[StandardKind] = &[
         "v1",
         "ReplicationController",
         "replicationcontrollers",
-        Status::Present,
+        StatusSubresource::Present,
         "core::v1",
     ),
     namespaced(
@@ -96,17 +117,31 @@ pub const ALL: &[StandardKind] = &[
         "v1",
         "ResourceQuota",
         "resourcequotas",
-        Status::Present,
+        StatusSubresource::Present,
         "core::v1",
     ),
-    namespaced("", "v1", "Secret", "secrets", Status::Absent, "core::v1"),
-    namespaced("", "v1", "Service", "services", Status::Present, "core::v1"),
+    namespaced(
+        "",
+        "v1",
+        "Secret",
+        "secrets",
+        StatusSubresource::Absent,
+        "core::v1",
+    ),
+    namespaced(
+        "",
+        "v1",
+        "Service",
+        "services",
+        StatusSubresource::Present,
+        "core::v1",
+    ),
     namespaced(
         "",
         "v1",
         "ServiceAccount",
         "serviceaccounts",
-        Status::Absent,
+        StatusSubresource::Absent,
         "core::v1",
     ),
     cluster_wide(
@@ -114,7 +149,7 @@ pub const ALL: &[StandardKind] = &[
         "v1",
         "MutatingWebhookConfiguration",
         "mutatingwebhookconfigurations",
-        Status::Absent,
+        StatusSubresource::Absent,
         "admissionregistration::v1",
     ),
     cluster_wide(
@@ -122,7 +157,7 @@ pub const ALL: &[StandardKind] = &[
         "v1",
         "ValidatingAdmissionPolicy",
         "validatingadmissionpolicies",
-        Status::Present,
+        StatusSubresource::Present,
         "admissionregistration::v1",
     ),
     cluster_wide(
@@ -130,7 +165,7 @@ pub const ALL: &[StandardKind] = &[
         "v1",
         "ValidatingAdmissionPolicyBinding",
         "validatingadmissionpolicybindings",
-        Status::Absent,
+        StatusSubresource::Absent,
         "admissionregistration::v1",
     ),
     cluster_wide(
@@ -138,7 +173,7 @@ pub const ALL: &[StandardKind] = &[
         "v1",
         "ValidatingWebhookConfiguration",
         "validatingwebhookconfigurations",
-        Status::Absent,
+        StatusSubresource::Absent,
         "admissionregistration::v1",
     ),
     namespaced(
@@ -146,7 +181,7 @@ pub const ALL: &[StandardKind] = &[
         "v1",
         "ControllerRevision",
         "controllerrevisions",
-        Status::Absent,
+        StatusSubresource::Absent,
         "apps::v1",
     ),
     namespaced(
@@ -154,7 +189,7 @@ pub const ALL: &[StandardKind] = &[
         "v1",
         "DaemonSet",
         "daemonsets",
-        Status::Present,
+        StatusSubresource::Present,
         "apps::v1",
     ),
     namespaced(
@@ -162,7 +197,7 @@ pub const ALL: &[StandardKind] = &[
         "v1",
         "Deployment",
         "deployments",
-        Status::Present,
+        StatusSubresource::Present,
         "apps::v1",
     ),
     namespaced(
@@ -170,7 +205,7 @@ pub const ALL: &[StandardKind] = &[
         "v1",
         "ReplicaSet",
         "replicasets",
-        Status::Present,
+        StatusSubresource::Present,
         "apps::v1",
     ),
     namespaced(
@@ -178,7 +213,7 @@ pub const ALL: &[StandardKind] = &[
         "v1",
         "StatefulSet",
         "statefulsets",
-        Status::Present,
+        StatusSubresource::Present,
         "apps::v1",
     ),
     namespaced(
@@ -186,7 +221,7 @@ pub const ALL: &[StandardKind] = &[
         "v1",
         "HorizontalPodAutoscaler",
         "horizontalpodautoscalers",
-        Status::Present,
+        StatusSubresource::Present,
         "autoscaling::v1",
     ),
     namespaced(
@@ -194,7 +229,7 @@ pub const ALL: &[StandardKind] = &[
         "v2",
         "HorizontalPodAutoscaler",
         "horizontalpodautoscalers",
-        Status::Present,
+        StatusSubresource::Present,
         "autoscaling::v2",
     ),
     namespaced(
@@ -202,16 +237,23 @@ pub const ALL: &[StandardKind] = &[
         "v1",
         "CronJob",
         "cronjobs",
-        Status::Present,
+        StatusSubresource::Present,
         "batch::v1",
     ),
-    namespaced("batch", "v1", "Job", "jobs", Status::Present, "batch::v1"),
+    namespaced(
+        "batch",
+        "v1",
+        "Job",
+        "jobs",
+        StatusSubresource::Present,
+        "batch::v1",
+    ),
     cluster_wide(
         "certificates.k8s.io",
         "v1",
         "CertificateSigningRequest",
         "certificatesigningrequests",
-        Status::Present,
+        StatusSubresource::Present,
         "certificates::v1",
     ),
     namespaced(
@@ -219,7 +261,7 @@ pub const ALL: &[StandardKind] = &[
         "v1",
         "Lease",
         "leases",
-        Status::Absent,
+        StatusSubresource::Absent,
         "coordination::v1",
     ),
     namespaced(
@@ -227,7 +269,7 @@ pub const ALL: &[StandardKind] = &[
         "v1",
         "EndpointSlice",
         "endpointslices",
-        Status::Absent,
+        StatusSubresource::Absent,
         "discovery::v1",
     ),
     namespaced(
@@ -235,7 +277,7 @@ pub const ALL: &[StandardKind] = &[
         "v1",
         "Event",
         "events",
-        Status::Absent,
+        StatusSubresource::Absent,
         "events::v1",
     ),
     cluster_wide(
@@ -243,7 +285,7 @@ pub const ALL: &[StandardKind] = &[
         "v1",
         "FlowSchema",
         "flowschemas",
-        Status::Present,
+        StatusSubresource::Present,
         "flowcontrol::v1",
     ),
     cluster_wide(
@@ -251,7 +293,7 @@ pub const ALL: &[StandardKind] = &[
         "v1",
         "PriorityLevelConfiguration",
         "prioritylevelconfigurations",
-        Status::Present,
+        StatusSubresource::Present,
         "flowcontrol::v1",
     ),
     cluster_wide(
@@ -259,7 +301,7 @@ pub const ALL: &[StandardKind] = &[
         "v1",
         "IPAddress",
         "ipaddresses",
-        Status::Absent,
+        StatusSubresource::Absent,
         "networking::v1",
     ),
     namespaced(
@@ -267,7 +309,7 @@ pub const ALL: &[StandardKind] = &[
         "v1",
         "Ingress",
         "ingresses",
-        Status::Present,
+        StatusSubresource::Present,
         "networking::v1",
     ),
     cluster_wide(
@@ -275,7 +317,7 @@ pub const ALL: &[StandardKind] = &[
         "v1",
         "IngressClass",
         "ingressclasses",
-        Status::Absent,
+        StatusSubresource::Absent,
         "networking::v1",
     ),
     namespaced(
@@ -283,7 +325,7 @@ pub const ALL: &[StandardKind] = &[
         "v1",
         "NetworkPolicy",
         "networkpolicies",
-        Status::Absent,
+        StatusSubresource::Absent,
         "networking::v1",
     ),
     cluster_wide(
@@ -291,7 +333,7 @@ pub const ALL: &[StandardKind] = &[
         "v1",
         "ServiceCIDR",
         "servicecidrs",
-        Status::Present,
+        StatusSubresource::Present,
         "networking::v1",
     ),
     cluster_wide(
@@ -299,7 +341,7 @@ pub const ALL: &[StandardKind] = &[
         "v1",
         "RuntimeClass",
         "runtimeclasses",
-        Status::Absent,
+        StatusSubresource::Absent,
         "node::v1",
     ),
     namespaced(
@@ -307,7 +349,7 @@ pub const ALL: &[StandardKind] = &[
         "v1",
         "PodDisruptionBudget",
         "poddisruptionbudgets",
-        Status::Present,
+        StatusSubresource::Present,
         "policy::v1",
     ),
     cluster_wide(
@@ -315,7 +357,7 @@ pub const ALL: &[StandardKind] = &[
         "v1",
         "ClusterRole",
         "clusterroles",
-        Status::Absent,
+        StatusSubresource::Absent,
         "rbac::v1",
     ),
     cluster_wide(
@@ -323,7 +365,7 @@ pub const ALL: &[StandardKind] = &[
         "v1",
         "ClusterRoleBinding",
         "clusterrolebindings",
-        Status::Absent,
+        StatusSubresource::Absent,
         "rbac::v1",
     ),
     namespaced(
@@ -331,7 +373,7 @@ pub const ALL: &[StandardKind] = &[
         "v1",
         "Role",
         "roles",
-        Status::Absent,
+        StatusSubresource::Absent,
         "rbac::v1",
     ),
     namespaced(
@@ -339,7 +381,7 @@ pub const ALL: &[StandardKind] = &[
         "v1",
         "RoleBinding",
         "rolebindings",
-        Status::Absent,
+        StatusSubresource::Absent,
         "rbac::v1",
     ),
     cluster_wide(
@@ -347,7 +389,7 @@ pub const ALL: &[StandardKind] = &[
         "v1",
         "PriorityClass",
         "priorityclasses",
-        Status::Absent,
+        StatusSubresource::Absent,
         "scheduling::v1",
     ),
     cluster_wide(
@@ -355,7 +397,7 @@ pub const ALL: &[StandardKind] = &[
         "v1",
         "CSIDriver",
         "csidrivers",
-        Status::Absent,
+        StatusSubresource::Absent,
         "storage::v1",
     ),
     cluster_wide(
@@ -363,7 +405,7 @@ pub const ALL: &[StandardKind] = &[
         "v1",
         "CSINode",
         "csinodes",
-        Status::Absent,
+        StatusSubresource::Absent,
         "storage::v1",
     ),
     namespaced(
@@ -371,7 +413,7 @@ pub const ALL: &[StandardKind] = &[
         "v1",
         "CSIStorageCapacity",
         "csistoragecapacities",
-        Status::Absent,
+        StatusSubresource::Absent,
         "storage::v1",
     ),
     cluster_wide(
@@ -379,7 +421,7 @@ pub const ALL: &[StandardKind] = &[
         "v1",
         "StorageClass",
         "storageclasses",
-        Status::Absent,
+        StatusSubresource::Absent,
         "storage::v1",
     ),
     cluster_wide(
@@ -387,20 +429,20 @@ pub const ALL: &[StandardKind] = &[
         "v1",
         "VolumeAttachment",
         "volumeattachments",
-        Status::Present,
+        StatusSubresource::Present,
         "storage::v1",
     ),
 ];
 
 /// Finds `v1/Pod` or `batch/v1/Job`.
 #[must_use]
-pub fn find(name: &str) -> Option<&'static StandardKind> {
-    ALL.iter().find(|standard| standard.name() == name)
+pub fn find(name: &str) -> Option<&'static BuiltinKind> {
+    ALL.iter().find(|builtin| builtin.name() == name)
 }
 
 // === impl StandardKind ===
 
-impl StandardKind {
+impl BuiltinKind {
     /// `v1/Pod`, `batch/v1/Job`.
     #[must_use]
     pub fn name(&self) -> String {
@@ -429,10 +471,10 @@ const fn namespaced(
     version: &'static str,
     kind: &'static str,
     plural: &'static str,
-    status: Status,
+    status: StatusSubresource,
     module: &'static str,
-) -> StandardKind {
-    StandardKind {
+) -> BuiltinKind {
+    BuiltinKind {
         group,
         version,
         kind,
@@ -448,10 +490,10 @@ const fn cluster_wide(
     version: &'static str,
     kind: &'static str,
     plural: &'static str,
-    status: Status,
+    status: StatusSubresource,
     module: &'static str,
-) -> StandardKind {
-    StandardKind {
+) -> BuiltinKind {
+    BuiltinKind {
         group,
         version,
         kind,
@@ -469,7 +511,7 @@ mod tests {
     #[test]
     fn names_are_those_of_kubectl() {
         assert_eq!(
-            find("v1/Pod").map(StandardKind::type_path).as_deref(),
+            find("v1/Pod").map(BuiltinKind::type_path).as_deref(),
             Some("k8s_openapi::api::core::v1::Pod")
         );
         assert_eq!(find("batch/v1/Job").map(|job| job.plural), Some("jobs"));

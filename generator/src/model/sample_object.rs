@@ -1,13 +1,14 @@
-//! An object that a schema accepts, as far as a machine can guess: only what is required.
+//! Makes a sample object with the required fields of a schema, which the API server probably
+//! accepts.
 
 use serde_json::{Map, Value, json};
 
 use crate::load::schema::{Schema, SchemaLimits, SchemaType};
 
-/// What the API server fills in, or wants to be told by others.
+/// Fields that the sample leaves to the caller or to the API server.
 const NOT_OURS: &[&str] = &["apiVersion", "kind", "metadata", "status"];
 
-/// The body of an object, without what every object has.
+/// A sample object without `apiVersion`, `kind` and `metadata`.
 #[must_use]
 pub fn object(root: &Schema) -> Value {
     let mut body = Map::new();
@@ -82,7 +83,7 @@ mod tests {
     use crate::load::crd::{NameFix, read};
 
     #[test]
-    fn only_what_is_required_is_there() {
+    fn the_sample_has_required_fields_only() {
         const CRD: &str = "
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

@@ -1,21 +1,21 @@
-//! Filters that no object can ever meet: values that fields cannot have, labels that cannot be.
+//! Reports filters that no object can match: impossible field values, invalid labels.
 
 use serde_json::Value as Json;
 
-use super::handler::{Limits, Lowering};
+use super::lowering::{LimitsCheck, Lowering};
 use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::load::manifest::{HandlerSection, OneOrMany, Spanned, Trigger, ValueFilter};
-use crate::model::fit::{self, Holds, Misfit, Reason};
-use crate::model::handler::FieldPath;
+use crate::model::handler::TypedField;
+use crate::model::schema_check::{self, JsonType, SchemaViolation, ViolationReason};
 use crate::suggest::did_you_mean;
 
-/// So many values are listed when a value is none of them.
-const LISTED: usize = 12;
+/// The number of allowed values to list in a message.
+const MAX_LISTED: usize = 12;
 
 impl Lowering<'_> {
-    /// Everything that the filters of one entry can demand in vain.
-    pub(super) fn check_filters(&mut self, section: &HandlerSection, fields: &[FieldPath]) {
-        // The state before a change may be from a time when the schema allowed more.
+    /// Checks all filters of one entry.
+    pub(super) fn check_filters(&mut self, section: &HandlerSection, fields: &[TypedField]) {
+        // The old state may have been stored when the schema allowed more.
         for (filter, if_restricted) in [
             (&section.value, Severity::Error),
             (&section.new, Severity::Error),
@@ -29,7 +29,7 @@ impl Lowering<'_> {
         self.check_labels(section);
     }
 
-    /// What is created was nothing before.
+    /// A new object has no old value.
     fn check_old(&mut self, section: &HandlerSection) {
         let triggers = section.on.as_ref().map_or(&[][..], OneOrMany::as_slice);
         let only_creates = !triggers.is_empty()
@@ -43,7 +43,7 @@ impl Lowering<'_> {
             let message = "a new object has no old value";
             self.push(
                 Diagnostic::error(Code::FilterValue, message)
-                    .at(self.source, old.span, "never there at a creation")
+                    .at(self.source, old.span, "always absent at creation")
                     .help("`new` is about the value with which it is created"),
             );
         }
@@ -52,50 +52,54 @@ impl Lowering<'_> {
     fn check_value(
         &mut self,
         filter: &Spanned<ValueFilter>,
-        fields: &[FieldPath],
+        fields: &[TypedField],
         if_restricted: Severity,
     ) {
         let ValueFilter::Equals(value) = &filter.value else {
             return;
         };
         for field in fields {
-            let Some(misfit) = self.misfit(field, value) else {
+            let Some(violation) = self.violation(field, value) else {
                 continue;
             };
-            if self.limits == Limits::Unchecked && matches!(misfit.reason, Reason::Limit(..)) {
+            if self.limits == LimitsCheck::Unchecked
+                && matches!(violation.reason, ViolationReason::Limit(..))
+            {
                 continue;
             }
             let message = format!("`{field}` can never be `{value}`");
-            let diagnostic = match (&misfit.reason, if_restricted) {
-                (Reason::Type(_), _) | (_, Severity::Error) => {
+            let diagnostic = match (&violation.reason, if_restricted) {
+                (ViolationReason::Type(_), _) | (_, Severity::Error) => {
                     Diagnostic::error(Code::FilterValue, message)
                 }
                 _ => Diagnostic::warning(Code::FilterValue, message),
             };
-            let label = match misfit.at.as_str() {
-                "" => misfit.reason.to_string(),
-                at => format!("at `{}`, {}", at.trim_start_matches('.'), misfit.reason),
+            let label = match violation.at.as_str() {
+                "" => violation.reason.to_string(),
+                at => format!("at `{}`, {}", at.trim_start_matches('.'), violation.reason),
             };
             self.push(
                 diagnostic
                     .at(self.source, filter.span, label)
-                    .maybe_help(help(&misfit, value)),
+                    .maybe_help(help(&violation, value)),
             );
         }
     }
 
-    /// By the schema where there is one, and otherwise by the type.
-    fn misfit(&self, field: &FieldPath, value: &Json) -> Option<Misfit> {
-        let schema = self.schema.and_then(|root| fit::field(root, &field.keys));
+    /// Checks by the schema if there is one, and otherwise by the type.
+    fn violation(&self, field: &TypedField, value: &Json) -> Option<SchemaViolation> {
+        let schema = self
+            .schema
+            .and_then(|root| schema_check::field(root, &field.keys));
         match schema {
-            Some(schema) => fit::misfit(schema, value),
-            None => Holds::of_type(&field.rust_type.text)
-                .filter(|holds| !holds.could_be(value))
-                .map(|holds| Reason::Type(holds).into()),
+            Some(schema) => schema_check::violation(schema, value),
+            None => JsonType::of_rust_type(&field.rust_type.text)
+                .filter(|expected| !expected.can_hold(value))
+                .map(|expected| ViolationReason::Type(expected).into()),
         }
     }
 
-    /// A label or annotation that the API server refuses is on no object.
+    /// No object has a label or annotation that the API server rejects.
     fn check_labels(&mut self, section: &HandlerSection) {
         for (what, filters) in [
             ("a label", &section.labels),
@@ -126,41 +130,48 @@ impl Lowering<'_> {
     }
 }
 
-/// How to write what was probably meant.
-fn help(misfit: &Misfit, value: &Json) -> Option<String> {
-    match &misfit.reason {
-        Reason::Type(Holds::String) if misfit.at.is_empty() && !value.is_object() => {
+/// A suggestion for what the user probably meant.
+fn help(violation: &SchemaViolation, value: &Json) -> Option<String> {
+    match &violation.reason {
+        ViolationReason::Type(JsonType::String)
+            if violation.at.is_empty() && !value.is_object() =>
+        {
             let is_scalar = value.is_number() || value.is_boolean();
             is_scalar.then(|| format!("write it as a text: \"{value}\""))
         }
-        Reason::Type(_) if misfit.at.is_empty() => {
+        ViolationReason::Type(_) if violation.at.is_empty() => {
             let meant: Json = serde_json::from_str(value.as_str()?).ok()?;
             let is_scalar = meant.is_number() || meant.is_boolean();
             is_scalar.then(|| format!("write it without quotes: {meant}"))
         }
-        Reason::Enumeration(values) => {
+        ViolationReason::Enumeration(values) => {
             let texts = || values.iter().filter_map(Json::as_str);
-            let meant = value.as_str().filter(|_| misfit.at.is_empty());
+            let meant = value.as_str().filter(|_| violation.at.is_empty());
             meant
                 .and_then(|text| did_you_mean(text, texts()))
                 .or_else(|| Some(format!("the schema allows {}", listed(values))))
         }
-        Reason::Unknown(name, known) => did_you_mean(name, known.iter().map(String::as_str)),
-        Reason::Type(_) | Reason::Limit(..) | Reason::Missing(_) | Reason::NoBranch => None,
+        ViolationReason::Unknown(name, known) => {
+            did_you_mean(name, known.iter().map(String::as_str))
+        }
+        ViolationReason::Type(_)
+        | ViolationReason::Limit(..)
+        | ViolationReason::Missing(_)
+        | ViolationReason::NoBranch => None,
     }
 }
 
 fn listed(values: &[Json]) -> String {
     let mut shown: Vec<String> = values
         .iter()
-        .take(LISTED)
+        .take(MAX_LISTED)
         .map(|value| match value {
             Json::String(text) if !text.is_empty() => format!("`{text}`"),
             other => format!("`{other}`"),
         })
         .collect();
-    if values.len() > LISTED {
-        shown.push(format!("and {} others", values.len() - LISTED));
+    if values.len() > MAX_LISTED {
+        shown.push(format!("and {} others", values.len() - MAX_LISTED));
     }
     shown.join(", ")
 }

@@ -1,22 +1,23 @@
-//! How handlers are registered: the expressions with which the generated code declares them.
+//! The expressions with which generated code registers handlers at the runtime.
 
 use std::time::Duration;
 
 use crate::load::manifest::{ErrorMode, Operation, Trigger};
 use crate::model::handler::{
-    Cause, ChangeKinds, Daemon, Delay, Expected, Filter, Handler, Pace, Policy, Subject, Timer,
+    ChangeTriggers, DaemonOptions, FilterSubject, FilterTest, Handler, HandlerCause, HandlerFilter,
+    RetryOptions, StartDelay, TimerOptions, TimerSchedule,
 };
-use crate::model::webhook::{Endpoint, Role, Webhook};
+use crate::model::webhook::{Webhook, WebhookEndpoint, WebhookRole};
 
-/// How one handler is registered.
+/// The registration of one handler.
 #[derive(Debug)]
-pub(super) struct Wire {
+pub(super) struct Registration {
     pub(super) register: &'static str,
     pub(super) declaration: String,
     pub(super) method: String,
 }
 
-pub(super) fn webhook(webhook: &Webhook) -> Wire {
+pub(super) fn webhook(webhook: &Webhook) -> Registration {
     let mut declaration = format!("WebhookHandler::new({:?})", webhook.id);
     if !webhook.operations.is_empty() {
         let operations = webhook.operations.iter().map(|operation| match operation {
@@ -29,9 +30,9 @@ pub(super) fn webhook(webhook: &Webhook) -> Wire {
         declaration += &format!(".operations([{operations}])");
     }
     match &webhook.endpoint {
-        Endpoint::Main => {}
-        Endpoint::Subresource(name) => declaration += &format!(".subresource({name:?})"),
-        Endpoint::All => declaration += ".all_subresources()",
+        WebhookEndpoint::Main => {}
+        WebhookEndpoint::Subresource(name) => declaration += &format!(".subresource({name:?})"),
+        WebhookEndpoint::All => declaration += ".all_subresources()",
     }
     for (method, set) in [
         ("side_effects", webhook.side_effects),
@@ -46,7 +47,7 @@ pub(super) fn webhook(webhook: &Webhook) -> Wire {
         declaration += &format!(".timeout({})", duration(timeout));
     }
     if let Some(field) = &webhook.field {
-        declaration += &match tests(&webhook.filters) {
+        declaration += &match value_tests(&webhook.filters) {
             (Some(value), _, _) => format!(".value({:?}, {value})", field.to_string()),
             (None, None, None) => format!(".field({:?})", field.to_string()),
             (None, old, new) => format!(
@@ -59,10 +60,10 @@ pub(super) fn webhook(webhook: &Webhook) -> Wire {
     }
     declaration.extend(webhook.filters.iter().map(other_filter));
     declaration += &param(webhook.param.as_ref());
-    Wire {
+    Registration {
         register: match webhook.role {
-            Role::Validate => "validate",
-            Role::Mutate => "mutate",
+            WebhookRole::Validate => "validate",
+            WebhookRole::Mutate => "mutate",
         },
         declaration,
         method: webhook.method.clone(),
@@ -77,13 +78,13 @@ pub(super) fn param(param: Option<&serde_json::Value>) -> String {
     }
 }
 
-pub(super) fn handler(handler: &Handler) -> Wire {
+pub(super) fn handler(handler: &Handler) -> Registration {
     let (register, new) = match &handler.cause {
-        Cause::Change(kinds) => (
+        HandlerCause::Change(change) => (
             "change",
-            format!("ChangeHandler::new({:?}, {})", handler.id, on(kinds)),
+            format!("ChangeHandler::new({:?}, {})", handler.id, on(change)),
         ),
-        Cause::Field { field, within } => {
+        HandlerCause::Field { field, within } => {
             let new = format!(
                 "FieldHandler::new({:?}, {:?})",
                 handler.id,
@@ -96,28 +97,28 @@ pub(super) fn handler(handler: &Handler) -> Wire {
             };
             ("field", new + &on)
         }
-        Cause::Event { .. } => ("event", format!("EventHandler::new({:?})", handler.id)),
-        Cause::Daemon(daemon) => ("daemon", daemon_declaration(&handler.id, daemon)),
-        Cause::Timer(timer) => ("timer", timer_declaration(&handler.id, timer)),
-        Cause::Index(indexing) => {
+        HandlerCause::Event { .. } => ("event", format!("EventHandler::new({:?})", handler.id)),
+        HandlerCause::Daemon(daemon) => ("daemon", daemon_declaration(&handler.id, daemon)),
+        HandlerCause::Timer(timer) => ("timer", timer_declaration(&handler.id, timer)),
+        HandlerCause::Index(indexing) => {
             let index = &indexing.index.type_name;
             ("index", format!("{index}, IndexHandler::new()"))
         }
     };
     let options = [
-        policy(&handler.policy),
+        retry_options(&handler.retry),
         field_filters(handler),
         other_filters(handler),
         param(handler.param.as_ref()),
     ];
-    Wire {
+    Registration {
         register,
         declaration: new + &options.concat(),
         method: handler.method.clone(),
     }
 }
 
-fn daemon_declaration(id: &str, daemon: &Daemon) -> String {
+fn daemon_declaration(id: &str, daemon: &DaemonOptions) -> String {
     let mut text = format!("DaemonHandler::new({id:?})");
     text += &initial_delay(daemon.initial_delay.as_ref());
     for (option, time) in [
@@ -132,9 +133,9 @@ fn daemon_declaration(id: &str, daemon: &Daemon) -> String {
     text
 }
 
-fn timer_declaration(id: &str, timer: &Timer) -> String {
-    let mut text = match timer.pace {
-        Pace::Every {
+fn timer_declaration(id: &str, timer: &TimerOptions) -> String {
+    let mut text = match timer.schedule {
+        TimerSchedule::Every {
             interval,
             sharp,
             idle,
@@ -148,29 +149,29 @@ fn timer_declaration(id: &str, timer: &Timer) -> String {
             }
             text
         }
-        Pace::Idle(idle) => format!("TimerHandler::when_idle({id:?}, {})", duration(idle)),
+        TimerSchedule::Idle(idle) => format!("TimerHandler::when_idle({id:?}, {})", duration(idle)),
     };
     text += &initial_delay(timer.initial_delay.as_ref());
     text
 }
 
-fn initial_delay(delay: Option<&Delay>) -> String {
+fn initial_delay(delay: Option<&StartDelay>) -> String {
     match delay {
         None => String::new(),
-        Some(Delay::Fixed(delay)) => format!(".initial_delay({})", duration(*delay)),
-        Some(Delay::Computed(name)) => format!(
+        Some(StartDelay::Fixed(delay)) => format!(".initial_delay({})", duration(*delay)),
+        Some(StartDelay::Computed(name)) => format!(
             ".initial_delay_by(predicate::delay(state, |state, object| state.{name}(object)))"
         ),
     }
 }
 
-fn on(kinds: &ChangeKinds) -> String {
-    let mut words = kinds.triggers.iter().map(|trigger| match trigger {
+fn on(change: &ChangeTriggers) -> String {
+    let mut words = change.triggers.iter().map(|trigger| match trigger {
         Trigger::Create => "On::create()",
         Trigger::Update => "On::update()",
-        Trigger::Delete if kinds.optional => "On::optional_delete()",
+        Trigger::Delete if change.optional => "On::optional_delete()",
         Trigger::Delete => "On::delete()",
-        Trigger::Resume if kinds.deleted => "On::resume_deleted()",
+        Trigger::Resume if change.deleted => "On::resume_deleted()",
         Trigger::Resume => "On::resume()",
         Trigger::Field | Trigger::Event => unreachable!("neither is a kind of change"),
     });
@@ -181,9 +182,9 @@ fn on(kinds: &ChangeKinds) -> String {
     words.fold(first, |on, word| format!("{on}.or({word})"))
 }
 
-pub(super) fn policy(policy: &Policy) -> String {
+pub(super) fn retry_options(retry: &RetryOptions) -> String {
     let mut text = String::new();
-    if let Some(errors) = policy.errors {
+    if let Some(errors) = retry.errors {
         let mode = match errors {
             ErrorMode::Ignored => "Ignored",
             ErrorMode::Temporary => "Temporary",
@@ -191,13 +192,13 @@ pub(super) fn policy(policy: &Policy) -> String {
         };
         text += &format!(".errors(ErrorMode::{mode})");
     }
-    if let Some(timeout) = policy.timeout {
+    if let Some(timeout) = retry.timeout {
         text += &format!(".timeout({})", duration(timeout));
     }
-    if let Some(retries) = policy.retries {
+    if let Some(retries) = retry.retries {
         text += &format!(".retries({retries})");
     }
-    if let Some(backoff) = policy.backoff {
+    if let Some(backoff) = retry.backoff {
         text += &format!(".backoff({})", duration(backoff));
     }
     text
@@ -217,11 +218,13 @@ fn duration(duration: Duration) -> String {
     }
 }
 
-/// The conditions on the handler's own field.
+/// The filters on the handler's field.
 fn field_filters(handler: &Handler) -> String {
-    let (value, old, new) = tests(&handler.filters);
-    let without_change =
-        matches!(handler.cause, Cause::Event { .. } | Cause::Index(_)) || handler.is_background();
+    let (value, old, new) = value_tests(&handler.filters);
+    let without_change = matches!(
+        handler.cause,
+        HandlerCause::Event { .. } | HandlerCause::Index(_)
+    ) || handler.is_background();
     if without_change && let Some(field) = handler.field() {
         let value = value.unwrap_or_else(|| "ValueTest::Present".to_owned());
         return format!(".value({:?}, {value})", field.to_string());
@@ -237,54 +240,54 @@ fn optional(test: Option<String>) -> String {
     test.map_or("None".to_owned(), |test| format!("Some({test}.into())"))
 }
 
-/// What is demanded of the value, the old and the new value of a field.
-fn tests(filters: &[Filter]) -> (Option<String>, Option<String>, Option<String>) {
-    let test = |subject: &Subject| {
+/// The tests for the value, the old and the new value of a field.
+fn value_tests(filters: &[HandlerFilter]) -> (Option<String>, Option<String>, Option<String>) {
+    let test = |subject: &FilterSubject| {
         let filter = filters.iter().find(|filter| filter.subject == *subject)?;
         Some(match &filter.expected {
-            Expected::Present => "ValueTest::Present".to_owned(),
-            Expected::Absent => "ValueTest::Absent".to_owned(),
-            Expected::Equals(value) => format!("ValueTest::Equals({})", json_literal(value)),
-            Expected::Predicate(name) => {
+            FilterTest::Present => "ValueTest::Present".to_owned(),
+            FilterTest::Absent => "ValueTest::Absent".to_owned(),
+            FilterTest::Equals(value) => format!("ValueTest::Equals({})", json_literal(value)),
+            FilterTest::Predicate(name) => {
                 format!("predicate::value(state, |state, value| state.{name}(value))")
             }
         })
     };
     (
-        test(&Subject::Value),
-        test(&Subject::Old),
-        test(&Subject::New),
+        test(&FilterSubject::Value),
+        test(&FilterSubject::Old),
+        test(&FilterSubject::New),
     )
 }
 
-/// The conditions on labels, annotations and the object as a whole.
+/// The filters on labels, annotations and the whole object.
 fn other_filters(handler: &Handler) -> String {
     handler.filters.iter().map(other_filter).collect()
 }
 
-fn other_filter(filter: &Filter) -> String {
+fn other_filter(filter: &HandlerFilter) -> String {
     let test = || match &filter.expected {
-        Expected::Present => "TextTest::Present".to_owned(),
-        Expected::Absent => "TextTest::Absent".to_owned(),
-        Expected::Equals(value) => format!(
+        FilterTest::Present => "TextTest::Present".to_owned(),
+        FilterTest::Absent => "TextTest::Absent".to_owned(),
+        FilterTest::Equals(value) => format!(
             "TextTest::Equals({:?}.to_owned())",
             value.as_str().unwrap_or_default()
         ),
-        Expected::Predicate(name) => {
+        FilterTest::Predicate(name) => {
             format!("predicate::text(state, |state, value| state.{name}(value))")
         }
     };
     match (&filter.subject, &filter.expected) {
-        (Subject::Label(key), _) => format!(".label({key:?}, {})", test()),
-        (Subject::Annotation(key), _) => format!(".annotation({key:?}, {})", test()),
-        (Subject::Object, Expected::Predicate(name)) => {
+        (FilterSubject::Label(key), _) => format!(".label({key:?}, {})", test()),
+        (FilterSubject::Annotation(key), _) => format!(".annotation({key:?}, {})", test()),
+        (FilterSubject::Object, FilterTest::Predicate(name)) => {
             format!(".when(predicate::object(state, |state, object| state.{name}(object)))")
         }
         _ => String::new(),
     }
 }
 
-/// A JSON value as an expression. Inside of `json!`, strings are Rust's and not JSON's.
+/// A JSON value as an expression. Strings inside of `json!` need Rust's escapes, not JSON's.
 fn json_literal(value: &serde_json::Value) -> String {
     if let serde_json::Value::String(text) = value {
         return format!("{text:?}.into()");

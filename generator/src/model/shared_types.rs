@@ -1,33 +1,33 @@
-//! Types that several resources have in common are defined once.
+//! Defines types that several resources have in common once.
 
 use std::collections::HashMap;
 
-use super::name::TypeName;
-use super::naming::Home;
-use super::resource::Resource;
-use super::types::{Body, Docs, Shape, ShapeId};
+use super::generated_types::{Shape, ShapeBody, ShapeDocs, ShapeId};
+use super::identifier::TypeName;
+use super::resource::CustomResource;
+use super::type_names::DefiningModule;
 
-/// Where a type is defined.
-struct Definition {
+/// The module that defines a type, and its name there.
+struct TypeDefinition {
     resource: usize,
     version: usize,
     name: TypeName,
 }
 
-/// All definitions so far, by what they look like; the shapes inside are numbers of definitions.
+/// All definitions so far, by shape; the shapes inside are numbers of definitions.
 #[derive(Default)]
-struct Definitions {
-    list: Vec<Definition>,
-    of_family: HashMap<(String, Shape), ShapeId>,
-    of_all: HashMap<(Shape, Docs), ShapeId>,
+struct TypeDefinitions {
+    list: Vec<TypeDefinition>,
+    in_project: HashMap<(String, Shape), ShapeId>,
+    in_all: HashMap<(Shape, ShapeDocs), ShapeId>,
 }
 
-/// Lets resources take types from the first one that defines them.
+/// Replaces types by re-exports from the first resource that defines them.
 ///
-/// Within a project, types are the same if they look the same; beyond, they must be large, or what
-/// is said about them must be the same too. Every module keeps all its names, so nothing changes for its users.
-pub fn across(resources: &mut [Resource]) {
-    let mut definitions = Definitions::default();
+/// Within a project, types with equal shapes are the same; across projects, they must also be
+/// large or have equal descriptions. Every module keeps all its names, so its users need no change.
+pub fn across(resources: &mut [CustomResource]) {
+    let mut definitions = TypeDefinitions::default();
     for index in 0..resources.len() {
         let found = definitions.add(index, &resources[index]);
         for version in 0..resources[index].versions.len() {
@@ -43,29 +43,29 @@ pub fn across(resources: &mut [Resource]) {
                     continue;
                 }
                 let there = &resources[definition.resource];
-                let home = Home::Resource {
+                let module = DefiningModule::Resource {
                     resource: there.module.clone(),
                     version: there.versions[definition.version].module.clone(),
                 };
                 let names = &mut resources[index].versions[version].type_names;
-                names.share(home, definition.name.clone(), name);
+                names.share(module, definition.name.clone(), name);
             }
         }
     }
 }
 
-/// What must be said about a type for it to be the same in another project.
+/// The descriptions that must be equal for a type to be the same in another project.
 ///
-/// A type of many members is not the same by chance; one of few often is.
-fn telling_docs(resource: &Resource, id: ShapeId) -> Docs {
+/// A type with many members is hardly equal by chance; one with few often is.
+fn distinguishing_docs(resource: &CustomResource, id: ShapeId) -> ShapeDocs {
     const MANY: usize = 4;
     match resource.shapes.body(id) {
-        Body::Struct(body) if body.fields.len() >= MANY => Docs::default(),
+        ShapeBody::Struct(body) if body.fields.len() >= MANY => ShapeDocs::default(),
         _ => resource.shapes.docs(id).clone(),
     }
 }
 
-/// Groups of one project: `cilium.io`, `fluxcd.io`.
+/// The domain that the API groups of one project share: `cilium.io`, `fluxcd.io`.
 fn project(group: &str) -> String {
     let labels: Vec<&str> = group.rsplit('.').take(2).collect();
     labels.join(".")
@@ -73,32 +73,32 @@ fn project(group: &str) -> String {
 
 // === impl Definitions ===
 
-impl Definitions {
+impl TypeDefinitions {
     /// Finds or adds the definition of every shape that a resource defines.
-    fn add(&mut self, index: usize, resource: &Resource) -> HashMap<ShapeId, ShapeId> {
+    fn add(&mut self, index: usize, resource: &CustomResource) -> HashMap<ShapeId, ShapeId> {
         let mut found = HashMap::new();
-        // A shape only mentions shapes with smaller numbers, so those are known already.
+        // A shape mentions only shapes with smaller numbers, which are already in `found`.
         for id in resource.shapes.ids() {
-            let Some((version, name)) = place(resource, id) else {
+            let Some((version, name)) = definition_of(resource, id) else {
                 continue;
             };
             let shape = resource.shapes.shape(id).renumbered(&found);
-            let of_family = (project(&resource.group), shape.clone());
-            let of_all = (shape, telling_docs(resource, id));
+            let in_project = (project(&resource.group), shape.clone());
+            let in_all = (shape, distinguishing_docs(resource, id));
             let known = self
-                .of_family
-                .get(&of_family)
-                .or_else(|| self.of_all.get(&of_all));
+                .in_project
+                .get(&in_project)
+                .or_else(|| self.in_all.get(&in_all));
             let definition = known.copied().unwrap_or_else(|| {
-                self.list.push(Definition {
+                self.list.push(TypeDefinition {
                     resource: index,
                     version,
                     name,
                 });
                 ShapeId::from_index(self.list.len() - 1)
             });
-            self.of_family.insert(of_family, definition);
-            self.of_all.entry(of_all).or_insert(definition);
+            self.in_project.insert(in_project, definition);
+            self.in_all.entry(in_all).or_insert(definition);
             found.insert(id, definition);
         }
         found
@@ -106,7 +106,7 @@ impl Definitions {
 }
 
 /// The version that defines a shape, and its name there.
-fn place(resource: &Resource, id: ShapeId) -> Option<(usize, TypeName)> {
+fn definition_of(resource: &CustomResource, id: ShapeId) -> Option<(usize, TypeName)> {
     resource
         .versions
         .iter()

@@ -1,21 +1,21 @@
-//! Descriptions as doc comments that rustdoc and clippy accept, whatever they contain.
+//! Turns descriptions of schemas into doc comments that rustdoc and clippy accept.
 
 /// A paragraph or an item of a list, each on one line as in `k8s-openapi`, or a block of code.
-enum Block {
+enum DocBlock {
     Text(String),
     Item(String),
     Code(Vec<String>),
 }
 
-/// What a line of a description is.
-enum Line {
+/// The kind of a line of a description.
+enum DocLine {
     Blank,
     /// An item of a list, whose text is indented by this much.
     Item(usize),
     Text,
 }
 
-/// The lines of a doc comment, each with its slashes; none if there is nothing to say.
+/// The lines of a doc comment, each with its slashes; none if the description is empty.
 pub(super) fn outer<T: AsRef<str>>(description: &str, notes: &[T]) -> Vec<String> {
     comment("///", description, notes)
 }
@@ -27,11 +27,11 @@ pub(super) fn inner<T: AsRef<str>>(description: &str, notes: &[T]) -> Vec<String
 
 fn comment<T: AsRef<str>>(slashes: &str, description: &str, notes: &[T]) -> Vec<String> {
     let mut blocks = markdown(description);
-    // What is required of a value goes on in the paragraph about it.
+    // Notes on validation continue the last paragraph.
     for note in notes {
         let note = escape(note.as_ref());
         match blocks.last_mut() {
-            Some(Block::Text(text)) => {
+            Some(DocBlock::Text(text)) => {
                 let stop = if text.ends_with(['.', '!', '?', ':', ';']) {
                     ""
                 } else {
@@ -39,22 +39,26 @@ fn comment<T: AsRef<str>>(slashes: &str, description: &str, notes: &[T]) -> Vec<
                 };
                 *text = format!("{text}{stop} {note}");
             }
-            _ => blocks.push(Block::text(&note)),
+            _ => blocks.push(DocBlock::text(&note)),
         }
     }
     let mut lines = Vec::new();
-    let mut previous: Option<&Block> = None;
+    let mut previous: Option<&DocBlock> = None;
     for block in &blocks {
         let together = matches!(
             (previous, block),
-            (None, _) | (Some(Block::Text(_) | Block::Item(_)), Block::Item(_))
+            (None, _)
+                | (
+                    Some(DocBlock::Text(_) | DocBlock::Item(_)),
+                    DocBlock::Item(_)
+                )
         );
         if !together {
             lines.push(slashes.to_owned());
         }
         match block {
-            Block::Text(text) | Block::Item(text) => lines.push(format!("{slashes} {text}")),
-            Block::Code(code) => {
+            DocBlock::Text(text) | DocBlock::Item(text) => lines.push(format!("{slashes} {text}")),
+            DocBlock::Code(code) => {
                 lines.push(format!("{slashes} ```text"));
                 lines.extend(
                     code.iter()
@@ -69,8 +73,8 @@ fn comment<T: AsRef<str>>(slashes: &str, description: &str, notes: &[T]) -> Vec<
 }
 
 /// The paragraphs and list items of a description.
-fn markdown(description: &str) -> Vec<Block> {
-    let mut blocks: Vec<Block> = Vec::new();
+fn markdown(description: &str) -> Vec<DocBlock> {
+    let mut blocks: Vec<DocBlock> = Vec::new();
     let mut open = false;
     let mut lines = description.lines();
     while let Some(raw) = lines.next() {
@@ -82,26 +86,26 @@ fn markdown(description: &str) -> Vec<Block> {
                 .collect();
             if code.len() < lines.clone().count() {
                 lines.nth(code.len());
-                blocks.push(Block::code(&code));
+                blocks.push(DocBlock::code(&code));
             }
             open = false;
             continue;
         }
         match classify(text) {
-            Line::Blank => open = false,
-            Line::Item(width) => {
+            DocLine::Blank => open = false,
+            DocLine::Item(width) => {
                 let (marker, rest) = text.split_at(width);
-                blocks.push(Block::Item(format!(
+                blocks.push(DocBlock::Item(format!(
                     "{marker}{}",
                     escape(rest.trim_start())
                 )));
                 open = true;
             }
-            Line::Text => {
+            DocLine::Text => {
                 let text = escape(text);
                 match blocks.last_mut().filter(|_| open) {
                     Some(block) => block.append(&text),
-                    None => blocks.push(Block::text(&text)),
+                    None => blocks.push(DocBlock::text(&text)),
                 }
                 open = true;
             }
@@ -112,12 +116,12 @@ fn markdown(description: &str) -> Vec<Block> {
 
 // === impl Block ===
 
-impl Block {
+impl DocBlock {
     fn text(text: &str) -> Self {
         Self::Text(escape_start(text))
     }
 
-    /// Code in a fence, as far as a comment can hold it.
+    /// Fenced code, without characters that a comment cannot contain.
     fn code(lines: &[&str]) -> Self {
         let clean = |line: &&str| -> String {
             let line = line.replace('\t', "    ");
@@ -140,26 +144,26 @@ fn is_fence(text: &str) -> bool {
     text.starts_with("```") || text.starts_with("~~~")
 }
 
-fn classify(text: &str) -> Line {
+fn classify(text: &str) -> DocLine {
     if text.is_empty()
         || text
             .chars()
             .all(|c| matches!(c, '-' | '=' | '*' | '_' | ' '))
     {
-        return Line::Blank;
+        return DocLine::Blank;
     }
     if text.starts_with("- ") || text.starts_with("* ") || text.starts_with("+ ") {
-        return Line::Item(2);
+        return DocLine::Item(2);
     }
     let digits = text.chars().take_while(char::is_ascii_digit).count();
     let after = &text[digits..];
     if (1..=2).contains(&digits) && (after.starts_with(". ") || after.starts_with(") ")) {
-        return Line::Item(digits + 2);
+        return DocLine::Item(digits + 2);
     }
-    Line::Text
+    DocLine::Text
 }
 
-/// Keeps the first characters of a paragraph from meaning something.
+/// Escapes the start of a paragraph that Markdown would take for markup.
 fn escape_start(text: &str) -> String {
     if text.starts_with(['#', '>', '|', '+', '=']) || text.starts_with("- ") || text == "-" {
         return format!("\\{text}");
@@ -171,7 +175,7 @@ fn escape_start(text: &str) -> String {
     text.to_owned()
 }
 
-/// Escapes what Markdown, HTML and rustdoc's links would take for their own.
+/// Escapes the syntax of Markdown, HTML and rustdoc links.
 fn escape(text: &str) -> String {
     let code_is_closed = text.matches('`').count().is_multiple_of(2) && !text.contains("``");
     let mut out = String::with_capacity(text.len() + 8);
@@ -214,7 +218,7 @@ fn escape(text: &str) -> String {
     out
 }
 
-/// Characters that rustc rejects because they make text look different from what it is.
+/// Characters that change the direction of text, which rustc rejects.
 const fn is_deceptive(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -262,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn links_html_and_urls_are_tamed() {
+    fn links_html_and_urls_are_escaped() {
         check(
             "See [foo], <bar>, a[0] and https://k8s.io/docs. Or `x[<y>]`.",
             &["/// See \\[foo\\], \\<bar>, a\\[0\\] and <https://k8s.io/docs>. Or `x[<y>]`."],
@@ -305,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn rulers_and_nothing() {
+    fn rulers_separate_and_blank_text_prints_nothing() {
         check("A\n===\nB", &["/// A", "///", "/// B"]);
         check("  \n ", &[]);
     }

@@ -1,8 +1,8 @@
-//! The names that serde derives by itself, so that only the others are spelled out.
+//! Chooses `rename_all`, so that the fewest fields and variants need a `rename`.
 
 /// A value of serde's `rename_all`, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rule {
+pub(super) enum RenameRule {
     None,
     Lower,
     Upper,
@@ -13,25 +13,27 @@ pub(super) enum Rule {
     Kebab,
 }
 
-const FIELD_RULES: [Rule; 5] = [
-    Rule::None,
-    Rule::Camel,
-    Rule::Pascal,
-    Rule::Kebab,
-    Rule::Screaming,
+const FIELD_RULES: [RenameRule; 5] = [
+    RenameRule::None,
+    RenameRule::Camel,
+    RenameRule::Pascal,
+    RenameRule::Kebab,
+    RenameRule::Screaming,
 ];
-const VARIANT_RULES: [Rule; 7] = [
-    Rule::None,
-    Rule::Lower,
-    Rule::Upper,
-    Rule::Camel,
-    Rule::Snake,
-    Rule::Screaming,
-    Rule::Kebab,
+const VARIANT_RULES: [RenameRule; 7] = [
+    RenameRule::None,
+    RenameRule::Lower,
+    RenameRule::Upper,
+    RenameRule::Camel,
+    RenameRule::Snake,
+    RenameRule::Screaming,
+    RenameRule::Kebab,
 ];
 
 /// The rule that leaves the fewest fields to rename, given pairs of Rust and JSON names.
-pub(super) fn for_fields<'a>(pairs: &(impl Iterator<Item = (&'a str, &'a str)> + Clone)) -> Rule {
+pub(super) fn for_fields<'a>(
+    pairs: &(impl Iterator<Item = (&'a str, &'a str)> + Clone),
+) -> RenameRule {
     best(&FIELD_RULES, |rule| {
         pairs
             .clone()
@@ -41,7 +43,9 @@ pub(super) fn for_fields<'a>(pairs: &(impl Iterator<Item = (&'a str, &'a str)> +
 }
 
 /// The rule that leaves the fewest variants to rename.
-pub(super) fn for_variants<'a>(pairs: &(impl Iterator<Item = (&'a str, &'a str)> + Clone)) -> Rule {
+pub(super) fn for_variants<'a>(
+    pairs: &(impl Iterator<Item = (&'a str, &'a str)> + Clone),
+) -> RenameRule {
     best(&VARIANT_RULES, |rule| {
         pairs
             .clone()
@@ -51,15 +55,15 @@ pub(super) fn for_variants<'a>(pairs: &(impl Iterator<Item = (&'a str, &'a str)>
 }
 
 /// The rule with the lowest cost; a rule costs a line itself.
-fn best(rules: &[Rule], renames: impl Fn(Rule) -> usize) -> Rule {
+fn best(rules: &[RenameRule], renames: impl Fn(RenameRule) -> usize) -> RenameRule {
     rules
         .iter()
         .copied()
-        .min_by_key(|rule| renames(*rule) * 2 + usize::from(*rule != Rule::None))
-        .unwrap_or(Rule::None)
+        .min_by_key(|rule| renames(*rule) * 2 + usize::from(*rule != RenameRule::None))
+        .unwrap_or(RenameRule::None)
 }
 
-impl Rule {
+impl RenameRule {
     pub(super) const fn name(self) -> Option<&'static str> {
         match self {
             Self::None => None,
@@ -73,7 +77,7 @@ impl Rule {
         }
     }
 
-    /// What serde makes of the name of a field.
+    /// The name that serde derives for a field.
     pub(super) fn field(self, name: &str) -> String {
         match self {
             Self::None | Self::Lower | Self::Snake => name.to_owned(),
@@ -96,7 +100,7 @@ impl Rule {
         }
     }
 
-    /// What serde makes of the name of a variant.
+    /// The name that serde derives for a variant.
     pub(super) fn variant(self, name: &str) -> String {
         match self {
             Self::None | Self::Pascal => name.to_owned(),
@@ -119,7 +123,7 @@ impl Rule {
     }
 }
 
-/// Empty, like no other name, where serde panics: it takes the first byte for the first letter.
+/// Empty if the first letter is not ASCII: serde lower-cases the first byte, and panics there.
 fn lower_first(name: &str) -> String {
     if !name.starts_with(|c: char| c.is_ascii()) {
         return String::new();

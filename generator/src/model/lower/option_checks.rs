@@ -1,19 +1,19 @@
-//! Options of a handler that contradict each other, or do not fit it.
+//! Reports options of a handler that contradict each other or do not apply to it.
 
 use std::collections::BTreeSet;
 
-use super::handler::{Family, Lowering};
+use super::lowering::{HandlerFamily, Lowering};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::load::manifest::{HandlerSection, ManifestDuration, OneOrMany, Spanned, Trigger};
-use crate::model::handler::FieldPath;
+use crate::model::handler::TypedField;
 
 impl Lowering<'_> {
-    /// Everything that one entry can say wrongly about itself.
+    /// Checks everything that needs only the entry itself.
     pub(super) fn check(
         &mut self,
         section: &HandlerSection,
-        family: Option<&Family>,
-        fields: &[FieldPath],
+        family: Option<&HandlerFamily>,
+        fields: &[TypedField],
     ) {
         self.check_options(section, family);
         self.check_background(section);
@@ -21,8 +21,8 @@ impl Lowering<'_> {
         self.check_id(section);
     }
 
-    fn check_options(&mut self, section: &HandlerSection, family: Option<&Family>) {
-        if matches!(family, Some(Family::Field)) && section.field.is_none() {
+    fn check_options(&mut self, section: &HandlerSection, family: Option<&HandlerFamily>) {
+        if matches!(family, Some(HandlerFamily::Field)) && section.field.is_none() {
             self.error(
                 Code::HandlerOption,
                 section.function.span,
@@ -30,39 +30,9 @@ impl Lowering<'_> {
                 "which field?",
             );
         }
-        for (key, span) in [
-            ("value", section.value.as_ref().map(|it| it.span)),
-            ("old", section.old.as_ref().map(|it| it.span)),
-            ("new", section.new.as_ref().map(|it| it.span)),
-        ] {
-            let Some(span) = span else { continue };
-            if section.field.is_none() {
-                let message = format!("`{key}` needs `field`: it is about the value of a field");
-                self.error(
-                    Code::HandlerOption,
-                    span,
-                    message,
-                    "the value of which field?",
-                );
-            } else if key != "value" && section.value.is_some() {
-                let message = format!("`value` and `{key}` exclude each other");
-                self.push(
-                    Diagnostic::error(Code::HandlerOption, message)
-                        .at(self.source, span, "")
-                        .help("`value` matches before or after the change; `old` and `new` tell them apart"),
-                );
-            } else if key != "value"
-                && matches!(
-                    family,
-                    Some(Family::Event | Family::Daemon | Family::Timer(_))
-                )
-            {
-                let message = format!("{} has no `{key}`: it does not compare", noun(section));
-                self.error(Code::HandlerOption, span, message, "only for changes");
-            }
-        }
+        self.check_value_options(section, family);
         let triggers = match family {
-            Some(Family::Change(triggers)) => triggers.clone(),
+            Some(HandlerFamily::Change(triggers)) => triggers.clone(),
             _ => BTreeSet::new(),
         };
         if let Some(optional) = section
@@ -100,7 +70,45 @@ impl Lowering<'_> {
         }
     }
 
-    /// Options of timers and daemons, on whatever has them.
+    /// Checks `value`, `old` and `new`, which need a field and exclude each other.
+    fn check_value_options(&mut self, section: &HandlerSection, family: Option<&HandlerFamily>) {
+        for (key, span) in [
+            ("value", section.value.as_ref().map(|it| it.span)),
+            ("old", section.old.as_ref().map(|it| it.span)),
+            ("new", section.new.as_ref().map(|it| it.span)),
+        ] {
+            let Some(span) = span else { continue };
+            if section.field.is_none() {
+                let message = format!("`{key}` needs `field`: it is about the value of a field");
+                self.error(
+                    Code::HandlerOption,
+                    span,
+                    message,
+                    "the value of which field?",
+                );
+            } else if key != "value" && section.value.is_some() {
+                let message = format!("`value` and `{key}` exclude each other");
+                self.push(
+                    Diagnostic::error(Code::HandlerOption, message)
+                        .at(self.source, span, "")
+                        .help("`value` matches before or after the change; `old` and `new` tell them apart"),
+                );
+            } else if key != "value"
+                && matches!(
+                    family,
+                    Some(HandlerFamily::Event | HandlerFamily::Daemon | HandlerFamily::Timer(_))
+                )
+            {
+                let message = format!(
+                    "{} has no `{key}`: it is not called for changes",
+                    noun(section)
+                );
+                self.error(Code::HandlerOption, span, message, "only for changes");
+            }
+        }
+    }
+
+    /// Checks the options of timers and daemons, on handlers of any family.
     fn check_background(&mut self, section: &HandlerSection) {
         let (timer, daemon) = (section.timer.is_some(), section.daemon.is_some());
         let span = |time: &Option<Spanned<ManifestDuration>>| time.map(|time| time.span);
@@ -143,7 +151,8 @@ impl Lowering<'_> {
         }
         for (key, time) in [("interval", section.interval), ("idle", section.idle)] {
             if let Some(time) = time.filter(|time| timer && time.value.0.is_zero()) {
-                let message = format!("`{key}` must not be zero: the timer would never rest");
+                let message =
+                    format!("`{key}` must not be zero: the timer would run without pause");
                 self.error(Code::HandlerOption, time.span, message, "no time at all");
             }
         }
@@ -156,7 +165,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Ids become parts of annotation names.
+    /// Checks the id, which becomes part of annotation names.
     fn check_id(&mut self, section: &HandlerSection) {
         let Some(id) = &section.id else { return };
         let allowed =
@@ -167,7 +176,7 @@ impl Lowering<'_> {
                     .at(
                         self.source,
                         id.span,
-                        "not fit for the name of an annotation",
+                        "not valid in the name of an annotation",
                     )
                     .help("use letters, digits, `-`, `_`, `.` and `/`"),
             );
@@ -175,7 +184,7 @@ impl Lowering<'_> {
     }
 }
 
-/// What an entry is, for messages about it.
+/// The noun for an entry in messages.
 fn noun(section: &HandlerSection) -> &'static str {
     let is_event = |on: &OneOrMany<Trigger>| {
         let mut triggers = on.as_slice().iter();

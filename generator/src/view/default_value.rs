@@ -1,12 +1,12 @@
-//! Default values as Rust expressions, laid out as rustfmt does.
+//! Default values as Rust expressions. The layout of rustfmt is imitated by hand, because the types
+//! are printed without a formatter.
 
 use std::collections::BTreeSet;
 
-use super::enumeration::variant_names;
-use super::structure::idents;
-use super::version::Writer;
-use crate::model::initial::Initial;
-use crate::model::types::{Body, ShapeId};
+use super::member_names::{idents, variant_names};
+use super::version_writer::VersionWriter;
+use crate::model::default_values::DefaultValue;
+use crate::model::generated_types::{ShapeBody, ShapeId};
 
 /// The widest line.
 const LINE_WIDTH: usize = 100;
@@ -17,66 +17,66 @@ const STRUCT_WIDTH: usize = 18;
 /// The widest list or call on one line.
 const LIST_WIDTH: usize = 60;
 
-/// What makes a `String` of a literal.
+/// The call that turns a literal into a `String`.
 const OWNED: &str = ".to_owned()";
 
 /// The start of an expression, what is inside it, and its end.
-struct Group {
+struct ExpressionGroup {
     open: String,
     parts: Vec<String>,
     close: &'static str,
     width: usize,
 }
 
-impl Writer<'_> {
+impl VersionWriter<'_> {
     /// An expression that starts at this indentation.
-    pub(super) fn value(&mut self, initial: &Initial, indent: usize) -> String {
+    pub(super) fn value(&mut self, initial: &DefaultValue, indent: usize) -> String {
         match initial {
-            Initial::Default => "Default::default()".to_owned(),
-            Initial::Bool(value) => value.to_string(),
-            Initial::Int(value) => value.to_string(),
-            Initial::Float(value) => {
+            DefaultValue::Default => "Default::default()".to_owned(),
+            DefaultValue::Bool(value) => value.to_string(),
+            DefaultValue::Int(value) => value.to_string(),
+            DefaultValue::Float(value) => {
                 self.constants |= resembles_constant(*value);
                 format!("{value:?}")
             }
-            Initial::String(text) => format!("{text:?}.to_owned()"),
-            Initial::Json(json) => format!("serde_json::json!({json})"),
-            Initial::Vec(items) => self.list("vec![", items.iter(), "]", indent),
-            Initial::Map(entries) => self.map(entries, indent),
-            Initial::Variant(id, index) => {
+            DefaultValue::String(text) => format!("{text:?}.to_owned()"),
+            DefaultValue::Json(json) => format!("serde_json::json!({json})"),
+            DefaultValue::Vec(items) => self.list("vec![", items.iter(), "]", indent),
+            DefaultValue::Map(entries) => self.map(entries, indent),
+            DefaultValue::Variant(id, index) => {
                 let name = self.version.type_names.of(*id);
                 format!(
                     "{name}::{}",
                     variant_names(self.resource.shapes.body(*id))[*index]
                 )
             }
-            Initial::IntOrString(ty, inner) => {
-                let variant = if matches!(**inner, Initial::Int(_)) {
+            DefaultValue::IntOrString(ty, inner) => {
+                let variant = if matches!(**inner, DefaultValue::Int(_)) {
                     "Int"
                 } else {
                     "String"
                 };
                 format!("{}::{variant}({})", self.ty(ty), self.value(inner, indent))
             }
-            Initial::Wrapped(ty, text) => format!("{}({text:?}.to_owned())", self.ty(ty)),
-            Initial::Struct {
+            DefaultValue::Wrapped(ty, text) => format!("{}({text:?}.to_owned())", self.ty(ty)),
+            DefaultValue::Struct {
                 shape,
                 fields,
                 partial,
             } => self.struct_value(*shape, fields, *partial, indent),
-            Initial::Some(inner) => format!("Some({})", self.value(inner, indent)),
-            Initial::None => "None".to_owned(),
+            DefaultValue::Some(inner) => format!("Some({})", self.value(inner, indent)),
+            DefaultValue::None => "None".to_owned(),
         }
     }
 
     fn list<'i>(
         &mut self,
         open: &str,
-        items: impl Iterator<Item = &'i Initial>,
+        items: impl Iterator<Item = &'i DefaultValue>,
         close: &'static str,
         indent: usize,
     ) -> String {
-        let group = Group {
+        let group = ExpressionGroup {
             open: open.to_owned(),
             parts: items.map(|item| self.value(item, indent + 4)).collect(),
             close,
@@ -85,9 +85,9 @@ impl Writer<'_> {
         group.lay_out(indent)
     }
 
-    fn map(&mut self, entries: &[(String, Initial)], indent: usize) -> String {
+    fn map(&mut self, entries: &[(String, DefaultValue)], indent: usize) -> String {
         let map = self.imports.add("std::collections::BTreeMap");
-        let group = Group {
+        let group = ExpressionGroup {
             open: format!("{map}::from(["),
             parts: entries
                 .iter()
@@ -105,11 +105,11 @@ impl Writer<'_> {
     fn struct_value(
         &mut self,
         id: ShapeId,
-        given: &[(usize, Initial)],
+        given: &[(usize, DefaultValue)],
         partial: bool,
         indent: usize,
     ) -> String {
-        let Body::Struct(body) = self.resource.shapes.body(id) else {
+        let ShapeBody::Struct(body) = self.resource.shapes.body(id) else {
             return "Default::default()".to_owned();
         };
         let idents = idents(&body.fields, &mut BTreeSet::new());
@@ -124,7 +124,7 @@ impl Writer<'_> {
     }
 }
 
-/// Whether clippy would take a number for one of the constants of mathematics.
+/// Whether clippy would suggest a constant of `std::f64::consts` for a number.
 fn resembles_constant(value: f64) -> bool {
     use std::f64::consts::*;
     const CONSTANTS: [f64; 19] = [
@@ -156,7 +156,7 @@ fn resembles_constant(value: f64) -> bool {
 
 /// A struct with these fields, each with its value.
 pub(super) fn struct_literal(name: &str, parts: Vec<String>, indent: usize) -> String {
-    let group = Group {
+    let group = ExpressionGroup {
         open: format!("{name} {{"),
         parts,
         close: "}",
@@ -165,7 +165,7 @@ pub(super) fn struct_literal(name: &str, parts: Vec<String>, indent: usize) -> S
     group.lay_out(indent)
 }
 
-impl Group {
+impl ExpressionGroup {
     /// On one line if that is short enough, or else one line per part.
     fn lay_out(&self, indent: usize) -> String {
         let inside = self.parts.join(", ");
@@ -187,7 +187,7 @@ impl Group {
         let margin = " ".repeat(indent + 4);
         let mut text = format!("{}\n", self.open);
         for part in &self.parts {
-            // Nothing may follow the rest of a struct.
+            // No comma may follow `..` in a struct.
             let comma = if part.starts_with("..") { "" } else { "," };
             let long = margin.len() + part.len() + 1 > LINE_WIDTH && !part.contains('\n');
             match part.split_once(": ") {

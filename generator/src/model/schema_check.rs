@@ -1,7 +1,7 @@
-//! Whether an object can ever have a certain value in a field, as far as the field's schema tells.
+//! Checks whether the schema of a field allows a value.
 //!
-//! Rules in CEL, formats and `not` are not looked at, nor patterns that cannot be read: in doubt,
-//! a value fits.
+//! CEL rules, formats, `not` and patterns that cannot be parsed are ignored: in doubt, a value is
+//! allowed.
 
 use std::fmt;
 
@@ -10,35 +10,35 @@ use serde_json::Value as Json;
 
 use crate::load::schema::{AdditionalProperties, Schema, SchemaType};
 
-/// What keeps a value out of all objects.
+/// The part of a value that the schema does not allow.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Misfit {
-    /// The way into the value, such as `.ports[0]`; empty for the value itself.
+pub(crate) struct SchemaViolation {
+    /// The path into the value, such as `.ports[0]`; empty for the value itself.
     pub(crate) at: String,
-    /// What is wrong there.
-    pub(crate) reason: Reason,
+    /// The reason.
+    pub(crate) reason: ViolationReason,
 }
 
-/// What is wrong with a value.
+/// The reason why a schema does not allow a value.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Reason {
-    /// It has another type than this one.
-    Type(Holds),
-    /// It is none of these.
+pub(crate) enum ViolationReason {
+    /// The field holds this type.
+    Type(JsonType),
+    /// The value is none of these.
     Enumeration(Vec<Json>),
-    /// It does not keep to a keyword that has this value.
+    /// The value violates a keyword that has this value.
     Limit(&'static str, Json),
-    /// It lacks a property.
+    /// A required property is missing.
     Missing(String),
-    /// It has a property that no object keeps; these are known.
+    /// The API server prunes this property; these are declared.
     Unknown(String, Vec<String>),
-    /// It fits no branch of `anyOf` or `oneOf`.
+    /// No branch of `anyOf` or `oneOf` allows the value.
     NoBranch,
 }
 
-/// What a field holds.
+/// The JSON type that a field holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Holds {
+pub(crate) enum JsonType {
     Boolean,
     Integer,
     IntegerOrString,
@@ -48,18 +48,18 @@ pub(crate) enum Holds {
     String,
 }
 
-/// How a schema is read.
+/// The role of a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Reading {
-    /// As the structure of objects, in which only declared properties are kept.
+enum SchemaReading {
+    /// It describes the structure: the API server prunes undeclared properties.
     Structure,
-    /// As a branch of a junction, which only restricts.
+    /// It is a branch of `allOf`, `anyOf` or `oneOf`, which only restricts values.
     Restriction,
 }
 
-/// The schema of the field at a path, if the schemas on the way to it say so much.
+/// The schema of the field at a path, if all schemas on the path declare it.
 pub(crate) fn field<'s>(root: &'s Schema, keys: &[String]) -> Option<&'s Schema> {
-    // The metadata is described by Kubernetes, whatever the definition says.
+    // Kubernetes defines the metadata, whatever the CRD declares.
     if matches!(
         keys.first().map(String::as_str),
         Some("metadata" | "apiVersion" | "kind")
@@ -70,9 +70,9 @@ pub(crate) fn field<'s>(root: &'s Schema, keys: &[String]) -> Option<&'s Schema>
         .try_fold(root, |schema, key| member(schema, key))
 }
 
-/// Why no object has this value in a field with this schema.
-pub(crate) fn misfit(schema: &Schema, value: &Json) -> Option<Misfit> {
-    check(schema, value, Reading::Structure).err()
+/// The reason why no object can have this value in a field with this schema.
+pub(crate) fn violation(schema: &Schema, value: &Json) -> Option<SchemaViolation> {
+    check(schema, value, SchemaReading::Structure).err()
 }
 
 fn member<'s>(schema: &'s Schema, name: &str) -> Option<&'s Schema> {
@@ -82,19 +82,19 @@ fn member<'s>(schema: &'s Schema, name: &str) -> Option<&'s Schema> {
     })
 }
 
-fn check(schema: &Schema, value: &Json, reading: Reading) -> Result<(), Misfit> {
+fn check(schema: &Schema, value: &Json, reading: SchemaReading) -> Result<(), SchemaViolation> {
     if value.is_null() && schema.nullable {
         return Ok(());
     }
-    if let Some(holds) = Holds::of(schema)
-        && !holds.could_be(value)
+    if let Some(expected) = JsonType::of(schema)
+        && !expected.can_hold(value)
     {
-        return Err(Reason::Type(holds).into());
+        return Err(ViolationReason::Type(expected).into());
     }
     if let Some(values) = &schema.values
         && !values.iter().any(|allowed| same(allowed, value))
     {
-        return Err(Reason::Enumeration(values.clone()).into());
+        return Err(ViolationReason::Enumeration(values.clone()).into());
     }
     check_limits(schema, value)?;
     match value {
@@ -109,12 +109,12 @@ fn check(schema: &Schema, value: &Json, reading: Reading) -> Result<(), Misfit> 
         Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => {}
     }
     for branch in &schema.all_of {
-        check(branch, value, Reading::Restriction)?;
+        check(branch, value, SchemaReading::Restriction)?;
     }
     for branches in [&schema.any_of, &schema.one_of] {
-        let fits = |branch: &Schema| check(branch, value, Reading::Restriction).is_ok();
+        let fits = |branch: &Schema| check(branch, value, SchemaReading::Restriction).is_ok();
         if !branches.is_empty() && !branches.iter().any(fits) {
-            return Err(Reason::NoBranch.into());
+            return Err(ViolationReason::NoBranch.into());
         }
     }
     Ok(())
@@ -123,32 +123,33 @@ fn check(schema: &Schema, value: &Json, reading: Reading) -> Result<(), Misfit> 
 fn check_members(
     schema: &Schema,
     members: &serde_json::Map<String, Json>,
-    reading: Reading,
-) -> Result<(), Misfit> {
+    reading: SchemaReading,
+) -> Result<(), SchemaViolation> {
     let missing = schema
         .required
         .iter()
         .find(|name| !members.contains_key(*name));
     if let Some(name) = missing {
-        return Err(Reason::Missing(name.clone()).into());
+        return Err(ViolationReason::Missing(name.clone()).into());
     }
     for (name, value) in members {
         let implied =
             schema.embedded_resource && matches!(name.as_str(), "apiVersion" | "kind" | "metadata");
         match member(schema, name) {
             Some(of) => check(of, value, reading).map_err(|it| it.below(&format!(".{name}")))?,
-            None if implied || reading == Reading::Restriction || schema.preserve_unknown => {}
-            None if schema.additional == Some(AdditionalProperties::Any) => {}
+            None if implied || reading == SchemaReading::Restriction || schema.preserve_unknown => {
+            }
+            None if schema.additional == Some(Additional::Any) => {}
             None => {
                 let known = schema.properties.iter().map(|it| it.name.clone()).collect();
-                return Err(Reason::Unknown(name.clone(), known).into());
+                return Err(ViolationReason::Unknown(name.clone(), known).into());
             }
         }
     }
     Ok(())
 }
 
-fn check_limits(schema: &Schema, value: &Json) -> Result<(), Misfit> {
+fn check_limits(schema: &Schema, value: &Json) -> Result<(), SchemaViolation> {
     let is_set = |keyword| schema.limit(keyword) == Some(&Json::Bool(true));
     for (keyword, limit) in &schema.limits.keywords {
         let bound = limit.as_f64();
@@ -178,13 +179,13 @@ fn check_limits(schema: &Schema, value: &Json) -> Result<(), Misfit> {
             _ => true,
         };
         if !keeps {
-            return Err(Reason::Limit(keyword, limit.clone()).into());
+            return Err(ViolationReason::Limit(keyword, limit.clone()).into());
         }
     }
     Ok(())
 }
 
-/// A number of characters or entries, among the numbers of schemas.
+/// A count, in the number type that schemas use for limits.
 fn count(number: usize) -> f64 {
     u32::try_from(number).map_or(f64::INFINITY, f64::from)
 }
@@ -193,22 +194,21 @@ fn is_multiple(number: f64, step: f64) -> bool {
     step == 0.0 || (number / step).fract().abs() < 1e-9
 }
 
-/// Classes such as `\d` mean ASCII to the API server. That is also how they are read here, which is
-/// right for texts in ASCII; of others nothing is said.
+/// Classes such as `\d` match ASCII only, as in the API server; a text beyond ASCII is not checked.
 fn could_match(pattern: &str, text: &str) -> bool {
     let regex = RegexBuilder::new(pattern).unicode(false).build();
     !text.is_ascii() || regex.map_or(true, |regex| regex.is_match(text.as_bytes()))
 }
 
-/// Whether two values are equal, numbers by what they count.
+/// Whether two values are equal; `1` equals `1.0`.
 fn same(left: &Json, right: &Json) -> bool {
     left == right || matches!((left.as_f64(), right.as_f64()), (Some(a), Some(b)) if a == b)
 }
 
 // === impl Holds ===
 
-impl Holds {
-    /// What a field with this schema holds, if that is one thing.
+impl JsonType {
+    /// The type that a field with this schema holds, if there is exactly one.
     fn of(schema: &Schema) -> Option<Self> {
         if schema.int_or_string {
             return Some(Self::IntegerOrString);
@@ -223,8 +223,8 @@ impl Holds {
         })
     }
 
-    /// What a field of this Rust type holds, if that is one thing.
-    pub(crate) fn of_type(rust: &str) -> Option<Self> {
+    /// The JSON type of a Rust type, if there is exactly one.
+    pub(crate) fn of_rust_type(rust: &str) -> Option<Self> {
         match rust {
             "bool" => Some(Self::Boolean),
             "String" => Some(Self::String),
@@ -236,8 +236,8 @@ impl Holds {
         }
     }
 
-    /// Whether it can hold this value.
-    pub(crate) fn could_be(self, value: &Json) -> bool {
+    /// Whether a field of this type can hold this value.
+    pub(crate) fn can_hold(self, value: &Json) -> bool {
         let is_integer = value.is_i64() || value.is_u64();
         match self {
             Self::Boolean => value.is_boolean(),
@@ -251,7 +251,7 @@ impl Holds {
     }
 }
 
-impl fmt::Display for Holds {
+impl fmt::Display for JsonType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Boolean => "a boolean",
@@ -267,7 +267,7 @@ impl fmt::Display for Holds {
 
 // === impl Misfit ===
 
-impl Misfit {
+impl SchemaViolation {
     fn below(self, step: &str) -> Self {
         Self {
             at: format!("{step}{}", self.at),
@@ -276,8 +276,8 @@ impl Misfit {
     }
 }
 
-impl From<Reason> for Misfit {
-    fn from(reason: Reason) -> Self {
+impl From<ViolationReason> for SchemaViolation {
+    fn from(reason: ViolationReason) -> Self {
         Self {
             at: String::new(),
             reason,
@@ -287,10 +287,10 @@ impl From<Reason> for Misfit {
 
 // === impl Reason ===
 
-impl fmt::Display for Reason {
+impl fmt::Display for ViolationReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Type(holds) => write!(f, "the field holds {holds}"),
+            Self::Type(expected) => write!(f, "the field holds {expected}"),
             Self::Enumeration(_) => f.write_str("not one of the values that the schema allows"),
             Self::Limit(keyword, limit) => write!(f, "the schema says `{keyword}: {limit}`"),
             Self::Missing(name) => write!(f, "the schema requires `{name}`"),

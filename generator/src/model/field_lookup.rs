@@ -1,18 +1,18 @@
-//! The type at a field path, for those who write code against the types.
+//! Finds the Rust type of a field by its path.
 
-use super::builtin;
-use super::initial::Defaults;
-use super::resource::{Resource, Version};
-use super::types::{Body, Field, Presence, Struct, Ty};
+use super::default_values::Defaults;
+use super::generated_types::{FieldPresence, ShapeBody, StructField, StructShape, Ty};
+use super::k8s_types;
+use super::resource::{CustomResource, TypedVersion};
 
-/// The type at a path.
+/// The type of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FieldType {
-    /// The type as it is written outside its module, without `Option`.
+pub struct ResolvedField {
+    /// The type with full paths, without `Option`.
     pub rust: String,
-    /// Whether the value, or anything on the way to it, may be absent or null.
+    /// Whether the value, or anything on the path to it, may be absent or null.
     pub optional: bool,
-    /// Whether it is any JSON, because the schema does not say more.
+    /// Whether it is untyped JSON.
     pub json: bool,
 }
 
@@ -24,17 +24,17 @@ pub struct UnknownField {
     pub name: String,
     /// The path before it; empty for the object itself.
     pub parent: String,
-    /// The names that are most like it, best first.
+    /// The most similar names, best first.
     pub similar: Vec<String>,
 }
 
-/// How many similar names to offer.
-const OFFERED: usize = 3;
+/// The number of similar names to offer.
+const MAX_SUGGESTIONS: usize = 3;
 
-impl Resource {
-    /// The path of the root type of a version; `prefix` is where the module of the resource is.
+impl CustomResource {
+    /// The path of the root type of a version; `prefix` is the parent of the resource's module.
     #[must_use]
-    pub fn root_path(&self, version: &Version, prefix: &str) -> String {
+    pub fn root_path(&self, version: &TypedVersion, prefix: &str) -> String {
         format!(
             "{prefix}::{}::{}::{}",
             self.module, version.module, self.type_name
@@ -48,11 +48,11 @@ impl Resource {
     /// If the schema does not allow such a field.
     pub fn field(
         &self,
-        version: &Version,
+        version: &TypedVersion,
         path: &[&str],
         prefix: &str,
-    ) -> Result<FieldType, UnknownField> {
-        let mut walk = Walk {
+    ) -> Result<ResolvedField, UnknownField> {
+        let mut walk = FieldWalk {
             resource: self,
             version,
             optional: false,
@@ -73,7 +73,7 @@ impl Resource {
             None => (self.root_path(version, prefix), false),
             Some(ty) => (walk.text(&ty, prefix), ty == Ty::Json),
         };
-        Ok(FieldType {
+        Ok(ResolvedField {
             rust,
             optional: walk.optional,
             json,
@@ -81,18 +81,18 @@ impl Resource {
     }
 }
 
-/// A walk from the root into an object.
-struct Walk<'a> {
-    resource: &'a Resource,
-    version: &'a Version,
+/// Follows a path from the root of an object.
+struct FieldWalk<'a> {
+    resource: &'a CustomResource,
+    version: &'a TypedVersion,
     optional: bool,
 }
 
-impl Walk<'_> {
+impl FieldWalk<'_> {
     fn in_root(&mut self, name: &str) -> Result<Ty, Vec<String>> {
         match name {
             "apiVersion" | "kind" => Ok(Ty::String),
-            "metadata" => Ok(builtin::OBJECT_META.ty()),
+            "metadata" => Ok(k8s_types::OBJECT_META.ty()),
             _ => {
                 let mut found = self.member(&self.version.root.body, name);
                 if let Err(names) = &mut found {
@@ -117,11 +117,11 @@ impl Walk<'_> {
                 self.optional = true;
                 self.inside(inner, name)
             }
-            Ty::Known(known) if known.path.ends_with("::RawExtension") => {
+            Ty::Existing(known) if known.path.ends_with("::RawExtension") => {
                 self.optional = true;
                 Ok(Ty::Json)
             }
-            Ty::Known(known) => match builtin::member(&known.path, name) {
+            Ty::Existing(known) => match k8s_types::member(&known.path, name) {
                 Ok((ty, optional)) => {
                     self.optional |= optional;
                     Ok(ty)
@@ -129,22 +129,22 @@ impl Walk<'_> {
                 Err(names) => Err(names.into_iter().map(str::to_owned).collect()),
             },
             Ty::Shape(id) => match self.resource.shapes.body(*id) {
-                Body::Struct(body) => self.member(body, name),
-                Body::Union(members) => {
+                ShapeBody::Struct(body) => self.member(body, name),
+                ShapeBody::Union(members) => {
                     self.optional = true;
                     let found = members.iter().find(|(json, _)| json == name);
                     found
                         .map(|(_, ty)| ty.clone())
                         .ok_or_else(|| members.iter().map(|(json, _)| json.clone()).collect())
                 }
-                Body::Alias(ty) => self.inside(ty, name),
+                ShapeBody::Alias(ty) => self.inside(ty, name),
                 _ => Err(Vec::new()),
             },
             _ => Err(Vec::new()),
         }
     }
 
-    fn member(&mut self, body: &Struct, name: &str) -> Result<Ty, Vec<String>> {
+    fn member(&mut self, body: &StructShape, name: &str) -> Result<Ty, Vec<String>> {
         if let Some(field) = body.fields.iter().find(|field| field.json == name) {
             self.optional |= self.may_be_absent(field);
             return Ok(field.ty.clone());
@@ -158,12 +158,12 @@ impl Walk<'_> {
         }
     }
 
-    fn may_be_absent(&self, field: &Field) -> bool {
+    fn may_be_absent(&self, field: &StructField) -> bool {
         let defaults = Defaults::new(&self.resource.shapes);
-        field.nullable || (field.presence != Presence::Required && defaults.is_optional(field))
+        field.nullable || (field.presence != FieldPresence::Required && defaults.is_optional(field))
     }
 
-    /// A type as it is written outside its module.
+    /// A type with full paths.
     fn text(&self, ty: &Ty, prefix: &str) -> String {
         match ty {
             Ty::Bool => "bool".to_owned(),
@@ -171,7 +171,7 @@ impl Walk<'_> {
             Ty::Float => "f64".to_owned(),
             Ty::String => "String".to_owned(),
             Ty::Json => "serde_json::Value".to_owned(),
-            Ty::Known(known) => known.path.clone(),
+            Ty::Existing(known) => known.path.clone(),
             Ty::Vec(inner) => format!("Vec<{}>", self.text(inner, prefix)),
             Ty::Map(inner) => {
                 format!(
@@ -190,7 +190,7 @@ impl Walk<'_> {
     }
 }
 
-/// The names that are most like a wrong one.
+/// The names that are most similar to a wrong one.
 fn similar(name: &str, names: &[String]) -> Vec<String> {
     let mut ranked: Vec<(usize, &String)> = names
         .iter()
@@ -200,12 +200,12 @@ fn similar(name: &str, names: &[String]) -> Vec<String> {
     ranked.sort();
     ranked
         .into_iter()
-        .take(OFFERED)
+        .take(MAX_SUGGESTIONS)
         .map(|(_, name)| name.clone())
         .collect()
 }
 
-/// How many letters must be changed to get from one word to another.
+/// The Levenshtein distance.
 fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();

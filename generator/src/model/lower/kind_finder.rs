@@ -1,0 +1,241 @@
+//! Finds the kind that an entry of `resources` names: in a CRD file, among the builtin kinds, or
+//! by a selection.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::selection;
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Span};
+use crate::load::crd::{Crd, CrdVersion};
+use crate::load::manifest::{Manifest, ResourceSection, Spanned, Tracking};
+use crate::model::builtin_kinds;
+use crate::model::identifier::RustIdent;
+use crate::model::operator::{HandledKind, KindOrigin};
+use crate::model::options::Options;
+use crate::model::resource::{CustomResource, VersionChoice};
+use crate::model::sample_object;
+use crate::model::status_subresource::StatusSubresource;
+use crate::suggest::did_you_mean;
+
+/// The CRD files that the manifest names, by path.
+pub type CrdFiles = BTreeMap<String, LoadedCrds>;
+
+/// A file with CustomResourceDefinitions.
+#[derive(Clone, Debug)]
+pub struct LoadedCrds {
+    /// The content.
+    pub text: String,
+    /// The definitions in it.
+    pub crds: Vec<Crd>,
+}
+
+/// Finds the kind of one entry; the handlers are filled in later.
+pub(super) struct KindFinder<'a> {
+    pub(super) manifest: &'a Manifest,
+    pub(super) crds: &'a CrdFiles,
+    pub(super) diagnostics: &'a mut Diagnostics,
+}
+
+impl<'a> KindFinder<'a> {
+    pub(super) fn kind(&mut self, section: &ResourceSection) -> Option<HandledKind> {
+        if let Some(alias) = section.alias.as_ref().filter(|_| section.select.is_none()) {
+            let message = "`as` belongs to `select`: other kinds have a name";
+            self.error(Code::ManifestValue, alias.span, message, "remove it");
+        }
+        match (&section.crd, &section.builtin, &section.select) {
+            (Some(file), None, None) => self.custom(section, file),
+            (None, Some(name), None) => self.builtin(section, name),
+            (None, None, Some(select)) => {
+                selection::lower(self.manifest, section, select, self.diagnostics)
+            }
+            (Some(_), Some(Spanned { span, .. }), _)
+            | (_, Some(Spanned { span, .. }), Some(_))
+            | (Some(Spanned { span, .. }), _, Some(_)) => {
+                let message = "a resource has one of `crd`, `builtin` and `select`";
+                self.error(Code::ManifestValue, *span, message, "one is too many");
+                None
+            }
+            (None, None, None) => {
+                let message = "a resource needs `crd`, `builtin` or `select`";
+                self.error(
+                    Code::ManifestMissing,
+                    section.span,
+                    message,
+                    "which kind is it?",
+                );
+                None
+            }
+        }
+    }
+
+    fn builtin(
+        &mut self,
+        section: &ResourceSection,
+        name: &Spanned<String>,
+    ) -> Option<HandledKind> {
+        for (key, misplaced) in [("kind", &section.kind), ("version", &section.version)] {
+            if let Some(misplaced) = misplaced {
+                let message = format!("`{key}` belongs to `crd`: `builtin` already names both");
+                self.error(Code::ManifestValue, misplaced.span, message, "remove it");
+            }
+        }
+        let Some(builtin) = builtin_kinds::find(&name.value) else {
+            let names: Vec<_> = builtin_kinds::ALL
+                .iter()
+                .map(builtin_kinds::BuiltinKind::name)
+                .collect();
+            let plain = name.value.rsplit('/').next().unwrap_or_default();
+            let by_kind = builtin_kinds::ALL.iter().find(|kind| {
+                kind.kind.eq_ignore_ascii_case(plain) || kind.plural.eq_ignore_ascii_case(plain)
+            });
+            let help = by_kind
+                .map(|kind| format!("did you mean `{}`?", kind.name()))
+                .or_else(|| did_you_mean(&name.value, names.iter().map(String::as_str)))
+                .unwrap_or_else(|| {
+                    "write it like `v1/Pod` or `batch/v1/Job`; other kinds need `crd`".to_owned()
+                });
+            self.diagnostics.push(
+                Diagnostic::error(
+                    Code::UnknownKind,
+                    format!("`{}` is not a kind that every cluster has", name.value),
+                )
+                .at(self.manifest.source, name.span, "unknown kind")
+                .help(help),
+            );
+            return None;
+        };
+        Some(HandledKind {
+            group: builtin.group.to_owned(),
+            version: builtin.version.to_owned(),
+            kind: builtin.kind.to_owned(),
+            plural: builtin.plural.to_owned(),
+            scope: builtin.scope,
+            status: builtin.status,
+            module: RustIdent::of_module(builtin.kind).to_string(),
+            type_name: builtin.kind.to_owned(),
+            trait_prefix: builtin.kind.to_owned(),
+            origin: KindOrigin::Builtin(builtin),
+            sample: None,
+            handlers: Vec::new(),
+            webhooks: Vec::new(),
+            memo: None,
+            tracking: Tracking::Matching,
+        })
+    }
+
+    fn custom(&mut self, section: &ResourceSection, file: &Spanned<String>) -> Option<HandledKind> {
+        let crd = self.crd(section, file)?;
+        let version = self.version(section, crd)?;
+        let (status, name) = (version.status, version.name.clone());
+        let sample = sample_object::object(&version.schema);
+        let versions = VersionChoice::Named(BTreeSet::from([name.clone()]));
+        let resource = CustomResource::new(
+            crd.clone(),
+            &versions,
+            &Options::default(),
+            &mut BTreeSet::new(),
+            self.diagnostics,
+        )?;
+        Some(HandledKind {
+            group: resource.group.clone(),
+            version: name,
+            kind: resource.names.kind.clone(),
+            plural: resource.names.plural.clone(),
+            scope: resource.scope,
+            status: if status {
+                StatusSubresource::Present
+            } else {
+                StatusSubresource::Absent
+            },
+            module: resource.module.to_string(),
+            type_name: resource.type_name.to_string(),
+            trait_prefix: resource.type_name.to_string(),
+            origin: KindOrigin::Custom(Box::new(resource)),
+            sample: Some(sample),
+            handlers: Vec::new(),
+            webhooks: Vec::new(),
+            memo: None,
+            tracking: Tracking::Matching,
+        })
+    }
+
+    fn crd(&mut self, section: &ResourceSection, file: &Spanned<String>) -> Option<&'a Crd> {
+        // A file that could not be read is already reported.
+        let crds = &self.crds.get(&file.value)?.crds;
+        let names = || crds.iter().map(|crd| crd.names.kind.as_str());
+        let found = match &section.kind {
+            Some(kind) => crds.iter().find(|crd| crd.names.kind == kind.value),
+            None => crds.first().filter(|_| crds.len() == 1),
+        };
+        if found.is_none() {
+            let all = names()
+                .map(|name| format!("`{name}`"))
+                .collect::<Vec<_>>()
+                .join(", ");
+            let (span, message, help) = match &section.kind {
+                _ if crds.is_empty() => (
+                    file.span,
+                    format!("{} defines no kind", file.value),
+                    "it needs a CustomResourceDefinition".to_owned(),
+                ),
+                Some(kind) => (
+                    kind.span,
+                    format!("{} does not define `{}`", file.value, kind.value),
+                    did_you_mean(&kind.value, names())
+                        .unwrap_or_else(|| format!("it defines {all}")),
+                ),
+                None => (
+                    file.span,
+                    format!("{} defines several kinds", file.value),
+                    format!("add `kind`, one of {all}"),
+                ),
+            };
+            self.diagnostics.push(
+                Diagnostic::error(Code::UnknownKind, message)
+                    .at(self.manifest.source, span, "")
+                    .help(help),
+            );
+        }
+        found
+    }
+
+    fn version<'c>(&mut self, section: &ResourceSection, crd: &'c Crd) -> Option<&'c CrdVersion> {
+        let served = || crd.versions.iter().filter(|version| version.served);
+        match &section.version {
+            None => served()
+                .find(|version| version.storage)
+                .or_else(|| served().next())
+                .or_else(|| {
+                    let message = format!("no version of {} is served", crd.names.kind);
+                    self.error(Code::NoVersion, section.span, message, "nothing to watch");
+                    None
+                }),
+            Some(wanted) => served()
+                .find(|version| version.name == wanted.value)
+                .or_else(|| {
+                    let names: Vec<_> = served().map(|version| version.name.as_str()).collect();
+                    let known = crd
+                        .versions
+                        .iter()
+                        .any(|version| version.name == wanted.value);
+                    let what = if known { "not served" } else { "not defined" };
+                    self.diagnostics.push(
+                        Diagnostic::error(
+                            Code::NoVersion,
+                            format!("`{}` of {} is {what}", wanted.value, crd.names.kind),
+                        )
+                        .at(self.manifest.source, wanted.span, what)
+                        .help(format!("these are served: {}", names.join(", "))),
+                    );
+                    None
+                }),
+        }
+    }
+
+    fn error(&mut self, code: Code, span: Span, message: impl Into<String>, label: &str) {
+        self.diagnostics.push(Diagnostic::error(code, message).at(
+            self.manifest.source,
+            span,
+            label,
+        ));
+    }
+}

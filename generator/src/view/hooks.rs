@@ -1,0 +1,104 @@
+//! `src/generated/hooks.rs`: the trait for the hooks of the operator.
+
+use std::collections::BTreeSet;
+
+use askama::Template;
+
+use super::layout::wrap;
+use super::method::{ContextType, DOC_WIDTH, MethodSignature, TraitMethod};
+use super::registration::{Registration, param, retry_options};
+use crate::model::hook::{Hook, Moment};
+
+/// The trait that the user's operator implements.
+pub const TRAIT: &str = "Hooks";
+
+/// The module of the generated and the user's code.
+pub const MODULE: &str = "hooks";
+
+/// The module with the `Hooks` trait.
+#[derive(Debug, Template)]
+#[template(path = "generated/hooks.rs")]
+pub struct HooksView {
+    uses_duration: bool,
+    runtime_names: Vec<&'static str>,
+    methods: Vec<TraitMethod>,
+    registrations: Vec<Registration>,
+}
+
+/// The methods of the `Hooks` trait.
+#[must_use]
+pub fn methods(hooks: &[Hook]) -> Vec<TraitMethod> {
+    hooks.iter().map(method).collect()
+}
+
+fn method(hook: &Hook) -> TraitMethod {
+    let (context, doc) = match hook.moment {
+        Moment::Startup => (
+            ContextType::Startup,
+            "Called when the operator starts. The operator sends no request to the cluster before this succeeds.",
+        ),
+        Moment::Cleanup => (
+            ContextType::Cleanup,
+            "Called when the operator stops, after all other handlers have ended.",
+        ),
+        Moment::Login => (
+            ContextType::Login,
+            "Called when the operator needs credentials for the cluster, or the API server rejects the current ones.",
+        ),
+        Moment::Probe => (
+            ContextType::Probe,
+            "Called for liveness probes, at most every ten seconds. The probe's response shows the result under the handler's id; a failure fails the probe, and Kubernetes restarts the operator.",
+        ),
+    };
+    TraitMethod {
+        name: hook.method.clone(),
+        doc: wrap(doc, DOC_WIDTH),
+        shape: MethodSignature::Handler { context },
+    }
+}
+
+fn registration(hook: &Hook) -> Registration {
+    let new = format!("HookHandler::new({:?})", hook.id);
+    Registration {
+        register: match hook.moment {
+            Moment::Startup => "startup",
+            Moment::Cleanup => "cleanup",
+            Moment::Login => "login",
+            Moment::Probe => "probe",
+        },
+        declaration: new + &retry_options(&hook.retry) + &param(hook.param.as_ref()),
+        method: hook.method.clone(),
+    }
+}
+
+// === impl HooksView ===
+
+impl HooksView {
+    /// The module for these handlers; `None` if there are none.
+    #[must_use]
+    pub fn new(hooks: &[Hook]) -> Option<Self> {
+        if hooks.is_empty() {
+            return None;
+        }
+        let methods = methods(hooks);
+        let registrations: Vec<Registration> = hooks.iter().map(registration).collect();
+        let text = |part: &str| {
+            registrations
+                .iter()
+                .any(|registration| registration.declaration.contains(part))
+        };
+        let mut names = BTreeSet::from(["HookHandler", "OperatorHandlers"]);
+        for method in &methods {
+            if let MethodSignature::Handler { context } = &method.shape {
+                names.extend([context.runtime_type(), context.result()]);
+            }
+        }
+        names.extend(text("ErrorMode::").then_some("ErrorMode"));
+        Some(Self {
+            uses_duration: text("Duration::"),
+            runtime_names: names.into_iter().collect(),
+            methods,
+            registrations,
+        })
+    }
+}
