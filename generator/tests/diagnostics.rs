@@ -50,10 +50,10 @@ fn run(texts: &[&str], request: &TypesRequest) -> (Diagnostics, Sources) {
 
 #[test]
 fn every_code_is_reported() {
-    let plain = Request::default();
-    let named = Request {
-        versions: Versions::Named(BTreeSet::from(["v2".to_owned()])),
-        ..Request::default()
+    let plain = TypesRequest::default();
+    let named = TypesRequest {
+        versions: VersionChoice::Named(BTreeSet::from(["v2".to_owned()])),
+        ..TypesRequest::default()
     };
     let fixed = TypesRequest {
         names: NameFix::Correct,
@@ -151,7 +151,7 @@ fn unreadable_inputs_are_all_reported() {
 
 #[test]
 fn diagnostics_are_printed_as_json() {
-    let (diagnostics, sources) = run(&["a: 1\na: 2\n"], &Request::default());
+    let (diagnostics, sources) = run(&["a: 1\na: 2\n"], &TypesRequest::default());
     let first = diagnostics.iter().next().expect("a duplicate key");
     let text = serde_json::to_string_pretty(&json(first, &sources)).expect("JSON");
     insta::assert_snapshot!(text);

@@ -28,7 +28,7 @@ pub(super) struct CrateDraft {
     /// New files, by their path in the crate.
     added: BTreeMap<String, String>,
     /// The bodies of the handlers, if the crate is new.
-    beginning: Beginning,
+    initial_handlers: InitialHandlers,
     /// Group and kind of what the manifest handles; read when first needed, because that is slow.
     known: Option<BTreeSet<(String, String)>>,
 }
@@ -70,20 +70,20 @@ impl CrateDraft {
             manifest: text.clone(),
             before: Some(text),
             added: BTreeMap::new(),
-            beginning: InitialHandlers::Stubs,
+            initial_handlers: InitialHandlers::Stubs,
             known: None,
         })
     }
 
     /// Begins a crate that does not exist yet.
-    pub(super) fn begin(root: &Path, name: &str, beginning: Beginning) -> Self {
+    pub(super) fn begin(root: &Path, name: &str, initial_handlers: InitialHandlers) -> Self {
         let manifest = plan::text(&ManifestView::new(name));
         Self {
             root: root.to_path_buf(),
             before: None,
             manifest,
             added: BTreeMap::new(),
-            beginning,
+            initial_handlers,
             known: None,
         }
     }
@@ -260,13 +260,13 @@ impl CrateDraft {
             let runtime = runtime
                 .resolve(&self.root)
                 .map_err(|message| console.fail(&message))?;
-            let surroundings = Surroundings {
+            let environment = CrateEnvironment {
                 runtime,
                 has_workspace: is_in_workspace(&self.root),
             };
-            let beginnings = plan::new_crate(&operator, surroundings, self.beginning);
-            files.retain(|file| beginnings.iter().all(|other| other.path != file.path));
-            files.extend(beginnings);
+            let initial_handlerss = plan::new_crate(&operator, environment, self.initial_handlers);
+            files.retain(|file| initial_handlerss.iter().all(|other| other.path != file.path));
+            files.extend(initial_handlerss);
         }
         files.push(self.manifest_file());
         files.extend(

@@ -12,7 +12,7 @@ use super::draft::{CrateDraft, InitialEntries};
 use super::runtime_source::RuntimeArgs;
 use super::status::CommandStatus;
 use super::watch;
-use crate::plan::{Beginning, Plan};
+use crate::plan::{InitialHandlers, Plan};
 use crate::write::EditPolicy;
 
 /// The first entries of a kind that `generate` adds to the manifest.
@@ -82,7 +82,7 @@ fn prepare(args: &GenerateArgs, console: &mut Console) -> Result<(PathBuf, Plan)
         Err(_) if args.manifest.is_none() && !args.crds.is_empty() => {
             let root = PathBuf::from(".");
             let name = operator_name(None, &root).map_err(|message| console.fail(&message))?;
-            let draft = CrateDraft::begin(&root, &name, Beginning::Stubs);
+            let draft = CrateDraft::begin(&root, &name, InitialHandlers::Stubs);
             (root, draft)
         }
         Err(message) => return Err(console.fail(&message)),

@@ -11,7 +11,7 @@ use super::crd_inputs::add_inputs;
 use super::draft::{CrateDraft, InitialEntries};
 use super::runtime_source::RuntimeArgs;
 use super::status::CommandStatus;
-use crate::plan::Beginning;
+use crate::plan::InitialHandlers;
 use crate::write::EditPolicy;
 
 /// Create an operator crate that builds and runs at once
@@ -81,7 +81,7 @@ fn prepare(
         }
         Err(error) => return Err(console.fail(&format!("cannot read {place}: {error}"))),
     }
-    let mut draft = CrateDraft::begin(&args.dir, &name, args.preset.beginning());
+    let mut draft = CrateDraft::begin(&args.dir, &name, args.preset.initial_handlers());
     for hook in args.preset.hooks() {
         draft
             .add_hook(hook)
@@ -146,7 +146,7 @@ impl Preset {
     }
 
     /// The bodies of the handlers.
-    fn beginning(self) -> Beginning {
+    fn initial_handlers(self) -> InitialHandlers {
         match self {
             Self::Minimal | Self::Full => InitialHandlers::Stubs,
             Self::Child => InitialHandlers::Children,

@@ -17,7 +17,7 @@ use crate::model::identifier::{InvalidTypeName, TypeName};
 use crate::model::options::{Builtins, Options};
 use crate::model::resource::{CustomResource, VersionChoice};
 use crate::plan;
-use crate::types::{self, Request};
+use crate::types::{self, TypesRequest};
 use crate::write::{self, EditPolicy};
 
 /// Print the Rust types of CustomResourceDefinitions

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::scalar::nullable;
-use crate::load::schema::{Kind, Schema};
+use crate::load::schema::{SchemaType, Schema};
 
 /// Whether exactly one of the declared members is always present.
 pub(super) fn is_union(schema: &Schema) -> bool {
@@ -31,7 +31,7 @@ pub(super) fn distinct_branches(schema: &Schema) -> Option<&[Schema]> {
     let kinds: Option<BTreeSet<u8>> = branches.iter().map(json_kind).collect();
     let has_object = branches
         .iter()
-        .any(|branch| branch.kind == Some(Kind::Object));
+        .any(|branch| branch.kind == Some(SchemaType::Object));
     (branches.len() >= 2 && kinds?.len() == branches.len() && !has_object).then_some(branches)
 }
 

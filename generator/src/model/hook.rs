@@ -1,7 +1,7 @@
 //! The hooks of an operator (startup, cleanup, login, probe), with all names chosen.
 
 use super::handler::RetryOptions;
-pub use crate::load::manifest::Moment;
+pub use crate::load::manifest::HookKind;
 
 /// One method of the `Hooks` trait.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,7 +11,7 @@ pub struct Hook {
     /// The method.
     pub method: String,
     /// The occasion on which it is called.
-    pub moment: Moment,
+    pub moment: HookKind,
     /// The treatment of failures.
     pub retry: RetryOptions,
     /// The value that every call receives.

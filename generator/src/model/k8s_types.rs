@@ -13,7 +13,7 @@ use self::simple::CONDITION;
 
 use super::generated_types::{ExistingType, PathStep};
 use super::options::Builtins;
-use crate::load::schema::{Kind, Schema};
+use crate::load::schema::{SchemaType, Schema};
 
 /// The type that can hold every object of a schema, if there is one.
 pub(super) fn recognise(
@@ -52,10 +52,10 @@ fn is_condition(schema: &Schema) -> bool {
             let of = &property.schema;
             match property.name.as_str() {
                 "lastTransitionTime" => {
-                    of.kind == Some(Kind::String) && of.format.as_deref() == Some("date-time")
+                    of.kind == Some(SchemaType::String) && of.format.as_deref() == Some("date-time")
                 }
-                "observedGeneration" => of.kind == Some(Kind::Integer) && !of.int_or_string,
-                _ => of.kind == Some(Kind::String) && of.format.is_none(),
+                "observedGeneration" => of.kind == Some(SchemaType::Integer) && !of.int_or_string,
+                _ => of.kind == Some(SchemaType::String) && of.format.is_none(),
             }
         })
 }

@@ -25,7 +25,7 @@ use super::operator::{AdmissionOptions, CrdFile, HandledKind, KindOrigin, Operat
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Span};
 use crate::load::crd::Crd;
 use crate::load::manifest::{
-    Configuration, Manifest, OneOrMany, ResourceSection, SettingsSection, TunedSection,
+    ConfigurationOwner, Manifest, OneOrMany, ResourceSection, SettingsSection, TunedSection,
 };
 use crate::load::schema::Schema;
 

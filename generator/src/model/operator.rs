@@ -47,7 +47,7 @@ pub struct AdmissionOptions {
     /// Whether the manifest gives the name.
     pub is_named: bool,
     /// Whether the operator or cert-manager maintains them.
-    pub configuration: Configuration,
+    pub configuration: ConfigurationOwner,
 }
 
 /// A file with CustomResourceDefinitions.

@@ -3,12 +3,12 @@
 use serde_json::Value as Json;
 
 use super::generated_types::IntType;
-use crate::load::schema::{Kind, Schema};
+use crate::load::schema::{SchemaType, Schema};
 
 pub(super) fn nullable(schema: &Schema) -> bool {
     schema.nullable
         || schema.values.as_ref().is_some_and(|values| {
-            values.iter().any(Json::is_null) && schema.kind.is_none_or(|kind| kind == Kind::String)
+            values.iter().any(Json::is_null) && schema.kind.is_none_or(|kind| kind == SchemaType::String)
         })
 }
 
@@ -18,8 +18,8 @@ pub(super) fn is_int_or_string(schema: &Schema) -> bool {
     }
     let kinds = |branches: &[Schema]| {
         let kinds: Vec<_> = branches.iter().map(|branch| branch.kind).collect();
-        kinds == [Some(Kind::Integer), Some(Kind::String)]
-            || kinds == [Some(Kind::String), Some(Kind::Integer)]
+        kinds == [Some(SchemaType::Integer), Some(SchemaType::String)]
+            || kinds == [Some(SchemaType::String), Some(SchemaType::Integer)]
     };
     schema.kind.is_none()
         && (kinds(&schema.any_of)

@@ -139,7 +139,7 @@ fn check_members(
             Some(of) => check(of, value, reading).map_err(|it| it.below(&format!(".{name}")))?,
             None if implied || reading == SchemaReading::Restriction || schema.preserve_unknown => {
             }
-            None if schema.additional == Some(Additional::Any) => {}
+            None if schema.additional == Some(AdditionalProperties::Any) => {}
             None => {
                 let known = schema.properties.iter().map(|it| it.name.clone()).collect();
                 return Err(ViolationReason::Unknown(name.clone(), known).into());

@@ -158,10 +158,10 @@ impl SchemaMapper<'_> {
         let strings: Option<BTreeSet<&str>> = values.iter().map(|value| value.as_str()).collect();
         let integers: Option<BTreeSet<i64>> = values.iter().map(|value| value.as_i64()).collect();
         let body = match (strings, integers, schema.kind) {
-            (Some(_), _, Some(Kind::String) | None) => ShapeBody::StringEnum(distinct(
+            (Some(_), _, Some(SchemaType::String) | None) => ShapeBody::StringEnum(distinct(
                 values.iter().filter_map(|v| v.as_str()).map(str::to_owned),
             )),
-            (_, Some(_), Some(Kind::Integer) | None) => {
+            (_, Some(_), Some(SchemaType::Integer) | None) => {
                 ShapeBody::IntEnum(distinct(values.iter().filter_map(|v| v.as_i64())))
             }
             (_, _, None) => return Some(Ty::Json),

@@ -4,7 +4,7 @@ use askama::Template;
 
 use crate::load::manifest::Trigger;
 use crate::model::handler::{ChangeTriggers, Handler, HandlerCause};
-use crate::model::hook::{Hook, Moment};
+use crate::model::hook::{Hook, HookKind};
 use crate::model::operator::{CrdFile, HandledKind, Operator};
 use crate::model::rbac::{self, RbacRule, RuleScope};
 use crate::model::webhook::{Webhook, WebhookRole};
@@ -318,10 +318,10 @@ impl<'a> ReadmeHandler<'a> {
 
     fn of_hook(hook: &'a Hook) -> Self {
         let occasion = match hook.moment {
-            Moment::Startup => "when the operator starts",
-            Moment::Cleanup => "when the operator stops",
-            Moment::Login => "when the operator needs credentials for the cluster",
-            Moment::Probe => "for liveness probes",
+            HookKind::Startup => "when the operator starts",
+            HookKind::Cleanup => "when the operator stops",
+            HookKind::Login => "when the operator needs credentials for the cluster",
+            HookKind::Probe => "for liveness probes",
         };
         Self {
             method: &hook.method,

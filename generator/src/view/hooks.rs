@@ -7,7 +7,7 @@ use askama::Template;
 use super::layout::wrap;
 use super::method::{ContextType, DOC_WIDTH, MethodSignature, TraitMethod};
 use super::registration::{Registration, param, retry_options};
-use crate::model::hook::{Hook, Moment};
+use crate::model::hook::{Hook, HookKind};
 
 /// The trait that the user's operator implements.
 pub const TRAIT: &str = "Hooks";
@@ -33,19 +33,19 @@ pub fn methods(hooks: &[Hook]) -> Vec<TraitMethod> {
 
 fn method(hook: &Hook) -> TraitMethod {
     let (context, doc) = match hook.moment {
-        Moment::Startup => (
+        HookKind::Startup => (
             ContextType::Startup,
             "Called when the operator starts. The operator sends no request to the cluster before this succeeds.",
         ),
-        Moment::Cleanup => (
+        HookKind::Cleanup => (
             ContextType::Cleanup,
             "Called when the operator stops, after all other handlers have ended.",
         ),
-        Moment::Login => (
+        HookKind::Login => (
             ContextType::Login,
             "Called when the operator needs credentials for the cluster, or the API server rejects the current ones.",
         ),
-        Moment::Probe => (
+        HookKind::Probe => (
             ContextType::Probe,
             "Called for liveness probes, at most every ten seconds. The probe's response shows the result under the handler's id; a failure fails the probe, and Kubernetes restarts the operator.",
         ),
@@ -61,10 +61,10 @@ fn registration(hook: &Hook) -> Registration {
     let new = format!("HookHandler::new({:?})", hook.id);
     Registration {
         register: match hook.moment {
-            Moment::Startup => "startup",
-            Moment::Cleanup => "cleanup",
-            Moment::Login => "login",
-            Moment::Probe => "probe",
+            HookKind::Startup => "startup",
+            HookKind::Cleanup => "cleanup",
+            HookKind::Login => "login",
+            HookKind::Probe => "probe",
         },
         declaration: new + &retry_options(&hook.retry) + &param(hook.param.as_ref()),
         method: hook.method.clone(),

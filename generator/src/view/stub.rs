@@ -4,7 +4,7 @@ use askama::Template;
 
 use super::layout::call;
 use super::method::{ContextType, JSON, MethodSignature, PredicateArgument, TraitMethod};
-use crate::splice::Imports;
+use crate::splice::ImportedNames;
 
 /// The module with the names that handlers use.
 const PRELUDE: &str = "kopf_runtime::prelude";
@@ -17,7 +17,7 @@ pub enum NameStyle<'a> {
     /// Names that the file does not import get their paths.
     Qualified {
         /// The imports of the file.
-        imports: &'a Imports,
+        imports: &'a ImportedNames,
         /// The module of the kind.
         module: &'a str,
     },

@@ -13,7 +13,7 @@ use kopf_core::handler::HandlerId;
 use kopf_core::handler::filter::TextTest;
 use serde_json::Value;
 
-use crate::load::manifest::{Configuration, Operation};
+use crate::load::manifest::{ConfigurationOwner, Operation};
 use crate::model::handler::{FilterSubject, FilterTest};
 use crate::model::operator::{HandledKind, Operator};
 use crate::model::webhook::{Webhook, WebhookEndpoint, WebhookRole};

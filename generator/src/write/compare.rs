@@ -5,7 +5,7 @@ use std::path::Path;
 use super::error::Error;
 use super::files::read_if_exists;
 use super::lock::{LockFile, Sha256Hex, normalized};
-use crate::plan::{Content, CratePath, Plan, PlannedFile};
+use crate::plan::{FileContent, CratePath, Plan, PlannedFile};
 
 /// The difference between a plan and the disk.
 #[derive(Debug, Default)]
@@ -124,14 +124,14 @@ fn decide(
 ) -> Result<FileDecision, Error> {
     let path = file.path.clone();
     Ok(match (&file.content, on_disk) {
-        (Content::Generated(text) | Content::Scaffold(text), None) => {
+        (FileContent::Generated(text) | FileContent::Scaffold(text), None) => {
             FileDecision::Change(FileChange::Create {
                 path,
                 after: text.clone(),
             })
         }
-        (Content::Scaffold(_), Some(_)) => FileDecision::Keep,
-        (Content::Generated(text), Some(bytes)) => {
+        (FileContent::Scaffold(_), Some(_)) => FileDecision::Keep,
+        (FileContent::Generated(text), Some(bytes)) => {
             if normalized(&bytes) == text.as_bytes() {
                 FileDecision::Keep
             } else if edited == EditPolicy::Overwrite

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use super::simple::{self, holds_int_or_string};
-use crate::load::schema::{Additional, Kind, Schema};
+use crate::load::schema::{AdditionalProperties, SchemaType, Schema};
 use crate::model::generated_types::{ExistingType, IntType, PathStep, Ty};
 use crate::model::identifier::{singular, words};
 use crate::model::options::Builtins;
@@ -202,36 +202,36 @@ impl StructTable {
         let kind = if mixed { None } else { schema.kind };
         let compatible = builtins == Builtins::Compatible;
         match ty {
-            TableType::String => kind == Some(Kind::String),
-            TableType::Bool => kind == Some(Kind::Boolean),
+            TableType::String => kind == Some(SchemaType::String),
+            TableType::Bool => kind == Some(SchemaType::Boolean),
             TableType::I32 => {
-                kind == Some(Kind::Integer)
+                kind == Some(SchemaType::Integer)
                     && matches!(integer(schema), IntType::I32 | IntType::I16 | IntType::I8)
             }
-            TableType::I64 => kind == Some(Kind::Integer) && integer(schema) != IntType::U64,
-            TableType::F64 => matches!(kind, Some(Kind::Number | Kind::Integer)),
+            TableType::I64 => kind == Some(SchemaType::Integer) && integer(schema) != IntType::U64,
+            TableType::F64 => matches!(kind, Some(SchemaType::Number | SchemaType::Integer)),
             TableType::Bytes => {
-                kind == Some(Kind::String) && schema.format.as_deref() == Some("byte")
+                kind == Some(SchemaType::String) && schema.format.as_deref() == Some("byte")
             }
             TableType::Json | TableType::Raw => {
-                kind == Some(Kind::Object) && schema.preserve_unknown
+                kind == Some(SchemaType::Object) && schema.preserve_unknown
             }
             TableType::Time => {
                 compatible
                     && kind == Some(SchemaType::String)
                     && schema.format.as_deref() == Some("date-time")
             }
-            TableType::Quantity => kind == Some(Kind::String) || (compatible && mixed),
+            TableType::Quantity => kind == Some(SchemaType::String) || (compatible && mixed),
             TableType::IntOrString => mixed && holds_int_or_string(schema, builtins),
             TableType::Vec(inner) => {
-                kind == Some(Kind::Array)
+                kind == Some(SchemaType::Array)
                     && schema
                         .items
                         .as_ref()
                         .is_some_and(|items| !items.nullable && self.fits(items, inner, builtins))
             }
             TableType::Map(inner) => {
-                kind == Some(Kind::Object)
+                kind == Some(SchemaType::Object)
                     && schema.properties.is_empty()
                     && !schema.preserve_unknown
                     && match &schema.additional {
@@ -242,7 +242,7 @@ impl StructTable {
                     }
             }
             TableType::Struct(path) => {
-                kind == Some(Kind::Object)
+                kind == Some(SchemaType::Object)
                     && self.by_path.get(path).is_some_and(|index| {
                         self.fits_struct(schema, &self.entries[*index], builtins)
                     })

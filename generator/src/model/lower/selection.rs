@@ -16,7 +16,7 @@ use crate::model::status_subresource::StatusSubresource;
 const OBJECT: &str = "DynamicObject";
 
 /// Makes one variant of a name.
-type NameConstructor = fn(String) -> Name;
+type NameConstructor = fn(String) -> ResourceName;
 
 /// Lowers one `select`, and reports what is wrong with it.
 struct SelectionLowering<'a> {
@@ -85,14 +85,14 @@ impl SelectionLowering<'_> {
         })
     }
 
-    fn selector(&mut self, likeness: &Likeness) -> Option<Selector> {
+    fn selector(&mut self, likeness: &KindSelector) -> Option<Selector> {
         let sorts: [(&Option<Spanned<String>>, NameConstructor); 6] = [
-            (&likeness.kind, Name::Kind),
-            (&likeness.plural, Name::Plural),
-            (&likeness.singular, Name::Singular),
-            (&likeness.short_name, Name::Short),
-            (&likeness.any_name, Name::Any),
-            (&likeness.category, Name::Category),
+            (&likeness.kind, ResourceName::Kind),
+            (&likeness.plural, ResourceName::Plural),
+            (&likeness.singular, ResourceName::Singular),
+            (&likeness.short_name, ResourceName::Short),
+            (&likeness.any_name, ResourceName::Any),
+            (&likeness.category, ResourceName::Category),
         ];
         let named = sorts.into_iter().filter_map(|(written, name)| {
             let written = written.as_ref()?;
