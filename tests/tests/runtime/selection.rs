@@ -299,7 +299,7 @@ async fn ambiguity_and_absence_are_reported_until_they_end() -> TestResult {
         .await
     };
     problem(&format!(
-        "the selection {{kind: {kind}}}: the server serves nothing of the sort"
+        "the selection {{kind: {kind}}}: the API server serves no such resource"
     ))
     .await?;
     let first = twin("").apply(&bench).await?;
@@ -399,7 +399,7 @@ async fn a_declared_kind_that_comes_later_is_served_by_both_at_once() -> TestRes
     let operator = Operator::new("both").resource(declared).resource(selected);
     let operator = here(&bench, operator).spawn(bench.sandbox.client());
     try_eventually("the declared kind is missed", async || {
-        let missed = "Gizmo: the server serves nothing of the sort (yet)".to_owned();
+        let missed = "Gizmo: the API server serves no such resource (yet)".to_owned();
         Ok(operator.problems().contains(&missed).then_some(()))
     })
     .await?;

@@ -1,4 +1,4 @@
-//! Selectors for the API server, derived from filters where nothing changes by them.
+//! Label and field selectors for lists and watches, derived from the filters of all handlers.
 
 use std::{collections::BTreeMap, collections::BTreeSet, fmt};
 
@@ -9,35 +9,34 @@ use crate::handler::{
     registry::Registry,
 };
 
-/// What lists and watches of a kind may be restricted to.
+/// The selectors of the lists and watches of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selectors {
-    /// Demands on labels.
+    /// Requirements on labels.
     pub labels: BTreeMap<String, LabelDemand>,
-    /// Demands on fields that every kind can be selected by.
+    /// Requirements on fields that every kind supports in selectors.
     pub fields: BTreeMap<String, String>,
 }
 
-/// A demand on one label that the API server understands.
+/// A requirement on one label that a label selector can express.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LabelDemand {
     /// It has one of these values.
     In(BTreeSet<String>),
-    /// It is there.
+    /// It is present.
     Exists,
-    /// It is not there.
+    /// It is absent.
     Missing,
 }
 
 // === impl Selectors ===
 
 impl Selectors {
-    /// What every handler of a kind demands anyway.
+    /// The requirements that every handler of a kind shares.
     ///
-    /// Nothing, if some handler or daemon must not miss that an object stops matching: an
-    /// object with a finalizer has to be released then. Nothing either, if all objects are
-    /// tracked. Objects that still carry a finalizer of an earlier version of the operator must
-    /// be looked for without the selectors.
+    /// There are none if a handler needs the finalizer: it must notice that an object stops
+    /// matching, and release it. There are none either if all objects are tracked. Objects that
+    /// have the finalizer from an earlier version of the operator must be listed without selectors.
     #[must_use]
     pub fn derive(registry: &Registry) -> Self {
         let handlers = registry.handlers();
@@ -65,7 +64,7 @@ impl Selectors {
         }
     }
 
-    /// Whether everything is to be listed.
+    /// Whether all objects are listed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
@@ -113,7 +112,7 @@ fn joined(parts: impl Iterator<Item = String>) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(","))
 }
 
-/// Keeps the demands that all handlers share, in the widest form among them.
+/// The requirements that all handlers share, in the widest form among them.
 fn common<D>(
     demands: impl Iterator<Item = BTreeMap<String, D>>,
     widen: impl Fn(D, D) -> Option<D>,
@@ -144,7 +143,7 @@ fn widen(a: LabelDemand, b: LabelDemand) -> Option<LabelDemand> {
     }
 }
 
-/// What filters demand of labels, as far as the API server understands it.
+/// The requirements of filters on labels, as far as a label selector can express them.
 #[must_use]
 pub fn label_demands(filters: &Filters) -> BTreeMap<String, LabelDemand> {
     let mut demands: BTreeMap<String, LabelDemand> = BTreeMap::new();
@@ -156,7 +155,7 @@ pub fn label_demands(filters: &Filters) -> BTreeMap<String, LabelDemand> {
     demands
 }
 
-/// The demand behind a test, if the API server can express it without loss or excess.
+/// The requirement of a test, if a label selector can express it exactly.
 fn demand(test: &Combined<TextTest>) -> Option<LabelDemand> {
     match test {
         Combined::One(TextTest::Equals(value)) => {
@@ -176,7 +175,7 @@ fn demand(test: &Combined<TextTest>) -> Option<LabelDemand> {
     }
 }
 
-/// Whether a text can be a label value at all, and hence stand in a selector.
+/// Whether a text is a valid label value, as selectors require.
 fn is_label_value(text: &str) -> bool {
     text.len() <= 63
         && text
