@@ -8,7 +8,7 @@ use super::{
     ConfigurationLifetime, FailurePolicy, Operation, SideEffects, WebhookRole, WebhookSpec,
 };
 use crate::{
-    handler::selector::{LabelDemand, label_demands},
+    handler::selector::{LabelRequirement, label_requirements},
     scope::NamespacePattern,
 };
 
@@ -293,13 +293,13 @@ pub fn is_in_sync(present: &Value, wanted: &[Value]) -> bool {
 }
 
 fn object_selector(spec: &WebhookSpec) -> Value {
-    let demands: BTreeMap<String, LabelDemand> = label_demands(&spec.filters);
-    let expressions: Vec<Value> = demands
+    let requirements: BTreeMap<String, LabelRequirement> = label_requirements(&spec.filters);
+    let expressions: Vec<Value> = requirements
         .into_iter()
-        .map(|(key, demand)| match demand {
-            LabelDemand::In(values) => json!({"key": key, "operator": "In", "values": values}),
-            LabelDemand::Exists => json!({"key": key, "operator": "Exists"}),
-            LabelDemand::Missing => json!({"key": key, "operator": "DoesNotExist"}),
+        .map(|(key, requirement)| match requirement {
+            LabelRequirement::In(values) => json!({"key": key, "operator": "In", "values": values}),
+            LabelRequirement::Exists => json!({"key": key, "operator": "Exists"}),
+            LabelRequirement::Missing => json!({"key": key, "operator": "DoesNotExist"}),
         })
         .collect();
     let mut selector = Map::new();
