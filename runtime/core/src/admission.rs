@@ -1,4 +1,4 @@
-//! Admission: what the API server asks before it stores an object, and what it is told.
+//! Admission webhooks: their declarations, and the requests that each one reviews.
 
 pub mod certificate;
 pub mod configuration;
@@ -21,30 +21,30 @@ use crate::{
     },
 };
 
-/// What the API server lets a webhook do.
+/// The role of a webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WebhookRole {
-    /// Say yes or no.
+    /// It allows or denies requests.
     Validating,
-    /// Change the object as well.
+    /// It may change the object, too.
     Mutating,
 }
 
-/// What is about to happen to an object.
+/// The operation that a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Operation {
-    /// It is being created.
+    /// The object is created.
     Create,
-    /// It is being changed.
+    /// The object is changed.
     Update,
-    /// It is being deleted.
+    /// The object is deleted.
     Delete,
-    /// Somebody connects to it, as `kubectl exec` does.
+    /// A client connects to the object, as `kubectl exec` does.
     Connect,
 }
 
-/// Which of an object's endpoints a webhook is about.
+/// The endpoint of an object that a webhook reviews.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum WebhookEndpoint {
     /// The object itself.
@@ -56,66 +56,66 @@ pub enum WebhookEndpoint {
     All,
 }
 
-/// Whether a webhook does anything besides answering.
+/// The side effects of a webhook.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SideEffects {
-    /// Never.
+    /// It has none.
     #[default]
     None,
-    /// Not in a dry run.
+    /// It has none in a dry run.
     NoneOnDryRun,
 }
 
-/// What becomes of a request when the webhook cannot be asked.
+/// The treatment of a request when the API server cannot call the webhook.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FailurePolicy {
-    /// It is refused.
+    /// The API server rejects it.
     #[default]
     Refuse,
-    /// It passes.
+    /// The API server accepts it.
     Ignore,
 }
 
-/// How long a webhook is configured.
+/// The lifetime of the configuration of a webhook.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ConfigurationLifetime {
-    /// As long as somebody serves it.
+    /// As long as a replica serves the webhook.
     #[default]
     WhileServed,
-    /// For good: what it checks is refused while nobody serves it.
+    /// For good: the API server rejects its requests while no replica serves it.
     Persistent,
 }
 
 /// A declared webhook, without its function.
 #[derive(Clone, Debug)]
 pub struct WebhookSpec {
-    /// Its identity.
+    /// Its id.
     pub id: HandlerId,
-    /// What it may do.
+    /// Its role.
     pub role: WebhookRole,
-    /// What it is asked about; everything if empty.
+    /// The operations that it reviews; all if empty.
     pub operations: Vec<Operation>,
-    /// Which endpoint of the objects it is about.
+    /// The endpoint that it reviews.
     pub endpoint: WebhookEndpoint,
-    /// Whether it does anything besides answering.
+    /// Its side effects.
     pub side_effects: SideEffects,
-    /// What happens if it cannot be asked.
+    /// The treatment of requests when it cannot be called.
     pub on_failure: FailurePolicy,
-    /// How long it is configured.
+    /// The lifetime of its configuration.
     pub lifetime: ConfigurationLifetime,
-    /// How long the API server waits for it.
+    /// The time limit of the API server for its response.
     pub timeout: Duration,
-    /// Which objects it is about.
+    /// The objects that it reviews.
     pub filters: Filters,
 }
 
-/// The longest time for which the API server waits for a webhook.
+/// The longest time limit that the API server accepts.
 pub const LONGEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 // === impl WebhookRole ===
 
 impl WebhookRole {
-    /// Both, in the order in which the API server asks.
+    /// Both, in the order in which the API server calls them.
     pub const ALL: [Self; 2] = [Self::Mutating, Self::Validating];
 
     /// The first part of the path of its webhooks.
@@ -217,10 +217,10 @@ impl WebhookSpec {
         }
     }
 
-    /// Whether it is to be asked about such a request at all, whatever the configuration says.
+    /// Whether it reviews such a request, regardless of the configuration.
     ///
-    /// A deleted object cannot be changed, so a mutating webhook is asked about deletions only if
-    /// it says so itself.
+    /// A deleted object cannot be changed, so a mutating webhook reviews deletions only if it names
+    /// that operation.
     #[must_use]
     pub fn concerns(&self, operation: Operation, subresource: Option<&str>) -> bool {
         let wanted = match (self.operations.as_slice(), self.role, operation) {
@@ -231,7 +231,7 @@ impl WebhookSpec {
         wanted && self.endpoint.includes(subresource)
     }
 
-    /// Whether the object has to be looked at to know if the webhook is about it.
+    /// Whether it has filters, for which the object has to be decoded.
     #[must_use]
     pub fn is_conditional(&self) -> bool {
         let filters = &self.filters;
@@ -241,7 +241,7 @@ impl WebhookSpec {
             || filters.when.is_some()
     }
 
-    /// Whether the object is one that the webhook is about.
+    /// Whether its filters accept the object.
     #[must_use]
     pub fn matches(&self, operation: Operation, reviewed: &ReviewedObject<'_>) -> bool {
         let diff = Diff::default();
@@ -258,7 +258,7 @@ impl WebhookSpec {
     }
 }
 
-/// An object before and after a request, as filters look at it.
+/// An object before and after a request, for filters.
 #[derive(Clone, Copy, Debug)]
 pub struct ReviewedObject<'a> {
     /// The object as it will be, or as it was if it is being deleted.

@@ -1,6 +1,6 @@
-//! Daemons and timers of one object: when they start, tick and stop.
+//! Daemons and timers of one object: when they start, run and stop.
 //!
-//! Times are those since the operator started, on a clock that never jumps.
+//! Times are monotonic, and count from the start of the operator.
 
 pub mod desired;
 pub mod stopping;

@@ -1,4 +1,4 @@
-//! Why an object is being handled: the reason, and the change behind it.
+//! The cause of a turn: the reason, and the change of the object.
 
 pub mod detect;
 
@@ -10,33 +10,33 @@ use crate::object::{
     essence::Essence,
 };
 
-/// What happened to the object, in the words that Kopf stores.
+/// The reason of a turn, with the words that Kopf stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
-    /// Seen for the first time.
+    /// The object has no last handled state.
     Create,
-    /// Differs from what was handled last.
+    /// It differs from its last handled state.
     Update,
-    /// Is being deleted, and waits for us.
+    /// It is being deleted, and has our finalizer.
     Delete,
-    /// Found unchanged when the operator started.
+    /// The operator started and found it unchanged.
     Resume,
-    /// Nothing that counts.
+    /// It has no change that counts.
     Noop,
-    /// Is being deleted, and does not wait for us.
+    /// It is being deleted, and does not have our finalizer.
     Free,
-    /// Is deleted.
+    /// It is deleted.
     Gone,
 }
 
-/// One change of one object, as its handlers and their filters see it.
+/// One change of one object, for its handlers and their filters.
 #[derive(Clone, Copy, Debug)]
 pub struct Cause<'a> {
-    /// What happened.
+    /// The reason.
     pub reason: Reason,
     /// Whether resume handlers are still due for this object in this process.
     pub initial: bool,
-    /// The object as the event brought it.
+    /// The object as the event shows it.
     pub body: ObjectView<'a>,
     /// The last handled state.
     pub old: &'a Baseline,
@@ -46,14 +46,14 @@ pub struct Cause<'a> {
     pub diff: &'a Diff,
 }
 
-/// What filters are asked about: an object, and for change handlers also its change.
+/// The subject of filters: an object, and for change handlers also its change.
 #[derive(Clone, Copy)]
 pub struct Subject<'a> {
-    /// The object as the event brought it.
+    /// The object as the event shows it.
     pub body: ObjectView<'a>,
     /// The change; none for event handlers, daemons and timers.
     pub cause: Option<&'a Cause<'a>>,
-    /// Whatever the runtime wants its predicates to have, such as memo and indices.
+    /// The runtime's own data for predicates, such as memo and indices.
     pub context: &'a (dyn Any + Send + Sync),
 }
 
@@ -109,7 +109,7 @@ impl fmt::Display for Reason {
 // === impl Subject ===
 
 impl<'a> Subject<'a> {
-    /// An object without regard to its changes.
+    /// An object without a change.
     #[must_use]
     pub fn object(body: ObjectView<'a>) -> Self {
         Self {
@@ -129,7 +129,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The same with something for the predicates.
+    /// The same with data for predicates.
     #[must_use]
     pub fn with_context(self, context: &'a (dyn Any + Send + Sync)) -> Self {
         Self { context, ..self }

@@ -1,10 +1,11 @@
-//! One turn of handling one object: open the records, run what is due, write what came of it.
+//! One turn of handling one object: open the records, call the due handlers, write the results.
 //!
-//! [`decide`] tells what an event demands. If it demands handlers, the returned [`Cycle`] is
-//! asked for the handlers that are due, told how their calls ended, and finally concluded
-//! into a patch. All facts between turns are on the object.
+//! [`decide`] says what an event requires. If it requires handlers, it returns a [`Cycle`]: call
+//! the handlers that are due, report how each call ended, and conclude the cycle into a patch.
+//! All state between turns is on the object.
 
 mod close;
+pub mod run;
 pub mod sub;
 pub mod tracker;
 
@@ -16,94 +17,89 @@ use serde_json::Value;
 use crate::{
     cause::{Cause, Reason, Subject, detect::ObservedChange},
     cycle::{
-        sub::SubCycle,
-        tracker::{HandlerAttempt, Tracker},
+        run::HandlerRun,
+        sub::{SubCycle, SubLevel},
+        tracker::Tracker,
     },
     handled_states::HandledStates,
-    handler::{
-        HandlerId, HandlerSpec, Trigger, finalizer_need::FinalizerNeed, registry::Registry,
-        retry::RetryLimit,
-    },
-    lifecycle::Lifecycle,
+    handler::{HandlerId, HandlerSpec, Trigger, finalizer_need::FinalizerNeed, registry::Registry},
     object::{
         ObjectView,
         diff::{Baseline, Diff},
         patch::ObjectPatch,
         path::FieldPath,
     },
-    outcome::{Consequence, Outcome},
     persistence::Persistence,
-    progress::record::Record,
 };
 
-/// Everything that is known when an event is handled; cheap to clone.
+/// The input of a decision about one event; cheap to clone.
 #[derive(Clone)]
 pub struct CycleInput {
-    /// The object as the event brought it.
+    /// The object as the event shows it.
     pub body: Arc<Value>,
-    /// What the event means.
+    /// The change of the object, with its reason.
     pub change: Arc<ObservedChange>,
     /// The handlers of the kind.
     pub registry: Arc<Registry>,
-    /// Where facts are kept.
+    /// The storages on the object.
     pub persistence: Arc<Persistence>,
-    /// Whatever the runtime wants predicates to have.
+    /// The runtime's own data for predicates.
     pub context: Arc<dyn Any + Send + Sync>,
 }
 
-/// What an event demands of the change handlers' side.
+/// The decision about the change handlers of an object.
 #[derive(Debug)]
 pub enum Decision {
-    /// Nothing; not a byte is to be written.
+    /// Nothing; no write either.
     Leave,
-    /// The finalizer first; its event brings the rest.
+    /// Add or remove the finalizer; the event of that write continues.
     Finalizer(FinalizerNeed),
-    /// Records of a cycle whose change was taken back are to be settled; the event of that
-    /// write brings the rest.
+    /// Write this patch: it ends a cycle whose change was reverted before all handlers were done.
+    /// The event of that write continues.
     CloseReverted(ObjectPatch),
-    /// Handlers, or at least the closing write of a cycle without any.
+    /// Call handlers, or make at least the closing write of a cycle without any.
     Handle(Box<Cycle>),
 }
 
-/// An open turn.
+/// The declared change handlers of an object during one turn.
+pub type Cycle = HandlerRun<DeclaredLevel>;
+
+/// The declared handlers of a cycle, and the records that it purges.
 #[derive(Debug)]
-pub struct Cycle {
-    input: CycleInput,
+pub struct DeclaredLevel {
     selected: Vec<Arc<HandlerSpec>>,
-    tracker: Tracker,
-    handled: Arc<HandledStates>,
     superseded: Vec<Reason>,
     dropped: Vec<HandlerId>,
 }
 
-/// How a turn ended.
+/// The end of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CycleOutcome {
-    /// What is left to be done about the object.
+    /// The work that is left.
     pub remaining: RemainingWork,
-    /// How many handlers succeeded so far.
+    /// The number of handlers that succeeded so far.
     pub succeeded: usize,
-    /// How many handlers failed for good so far.
+    /// The number of handlers that failed for good so far.
     pub failed: usize,
 }
 
-/// What is left to be done when a turn is over and everything is written.
+/// The work that is left after a turn and its writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemainingWork {
-    /// Handlers, after this time, zero for at once; none if the object waits for something else.
+    /// Call handlers after this time, zero for at once; none if the object waits for an event.
     Handlers(Option<Duration>),
-    /// An update, for handlers that have not seen the newest state.
+    /// An update follows, for handlers that have not handled the newest state.
     FollowUp,
-    /// The cycle is over; another look tells whether it has left anything to do.
+    /// The cycle is over; decide once more, since its writes may concern handlers.
     Recheck,
-    /// The cycle is over, and has left nothing to do unless somebody else changed the object.
+    /// The cycle is over, and only a change by another client leaves anything to do.
     Nothing,
 }
 
 // === impl CycleInput ===
 
 impl CycleInput {
-    /// A input without a context for predicates.
+    /// An input without data for predicates.
     #[must_use]
     pub fn new(
         body: Arc<Value>,
@@ -132,13 +128,13 @@ impl CycleInput {
         self.change.cause(self.view())
     }
 
-    /// Asks something about the object and its change.
-    pub fn ask<T>(&self, question: impl FnOnce(&Subject<'_>) -> T) -> T {
+    /// Calls a function with the object and its change.
+    pub fn with_subject<T>(&self, function: impl FnOnce(&Subject<'_>) -> T) -> T {
         let cause = self.cause();
-        question(&Subject::change(&cause).with_context(&*self.context))
+        function(&Subject::change(&cause).with_context(&*self.context))
     }
 
-    /// The handlers that an update from another state to the present one would call.
+    /// The handlers that an update from `old` to the present state would call.
     fn selected_since(&self, old: &Baseline) -> Vec<Arc<HandlerSpec>> {
         let diff = old.diff(&self.change.new);
         self.selected_for_update(old, &diff)
@@ -160,7 +156,7 @@ impl CycleInput {
             .selected(&Subject::change(&cause).with_context(&*self.context))
     }
 
-    /// The part of the state that a handler is about.
+    /// The field that a handler is about; the whole object if it names none.
     fn scope(&self, id: &HandlerId) -> FieldPath {
         self.registry
             .change_handlers()
@@ -176,16 +172,16 @@ impl CycleInput {
 
 impl fmt::Debug for CycleInput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Situation")
+        f.debug_struct("CycleInput")
             .field("change", &self.change)
             .finish_non_exhaustive()
     }
 }
 
-/// Tells what an event demands.
+/// Decides what an event requires.
 ///
-/// `background` says whether a daemon or a timer needs the finalizer. The decision is only
-/// sound for an event that is not older than our own last write to the object.
+/// `background` says whether a daemon or a timer needs the finalizer. The event must not be older
+/// than our own last write to the object.
 #[must_use]
 pub fn decide(input: &CycleInput, background: bool, now: Timestamp) -> Decision {
     let reason = input.change.reason;
@@ -193,12 +189,13 @@ pub fn decide(input: &CycleInput, background: bool, now: Timestamp) -> Decision 
         return Decision::Leave;
     }
     let finalizer = &input.persistence.finalizer;
-    let need =
-        input.ask(|subject| FinalizerNeed::decide(&input.registry, subject, finalizer, background));
+    let need = input.with_subject(|subject| {
+        FinalizerNeed::decide(&input.registry, subject, finalizer, background)
+    });
     if need != FinalizerNeed::Settled {
         return Decision::Finalizer(need);
     }
-    if input.ask(|subject| input.registry.ignores(subject)) {
+    if input.with_subject(|subject| input.registry.ignores(subject)) {
         return Decision::Leave;
     }
     match reason {
@@ -222,7 +219,7 @@ pub fn decide(input: &CycleInput, background: bool, now: Timestamp) -> Decision 
 // === impl CycleOutcome ===
 
 impl CycleOutcome {
-    /// Whether all selected handlers are done, so that resume handlers are not due any more.
+    /// Whether all selected handlers are done, so that resume handlers are no longer due.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         !matches!(self.remaining, RemainingWork::Handlers(_))
@@ -235,7 +232,7 @@ impl Cycle {
     fn open(input: CycleInput, now: Timestamp) -> Self {
         let reason = input.change.reason;
         let selected = if reason.is_handled() {
-            input.ask(|subject| input.registry.selected(subject))
+            input.with_subject(|subject| input.registry.selected(subject))
         } else {
             Vec::new()
         };
@@ -255,13 +252,16 @@ impl Cycle {
             .and_then(|notes| HandledStates::decode(&notes, &input.change.old, input.salt()))
             .unwrap_or_default()
             .filtered(|id, stamp| tracker.stamp(id) == Some(stamp));
-        let mut cycle = Self {
+        let level = DeclaredLevel {
             superseded: tracker.foreign_purposes(),
-            input,
             selected,
-            tracker,
-            handled: Arc::new(handled),
             dropped: Vec::new(),
+        };
+        let mut cycle = Self {
+            input,
+            handled: Arc::new(handled),
+            tracker,
+            level,
         };
         cycle.supersede();
         if reason == Reason::Update {
@@ -271,13 +271,13 @@ impl Cycle {
         cycle
     }
 
-    /// Why the handlers run.
+    /// The reason for which the handlers run.
     #[must_use]
     pub fn reason(&self) -> Reason {
         self.input.change.reason
     }
 
-    /// What is known.
+    /// The input that the cycle was opened with.
     #[must_use]
     pub fn input(&self) -> &CycleInput {
         &self.input
@@ -286,44 +286,13 @@ impl Cycle {
     /// All handlers selected for this cause, in declared order.
     #[must_use]
     pub fn selected(&self) -> &[Arc<HandlerSpec>] {
-        &self.selected
+        &self.level.selected
     }
 
-    /// The reasons of earlier turns that this one has overtaken, for the log.
+    /// The reasons of earlier turns that this one replaces, for the log.
     #[must_use]
     pub fn superseded(&self) -> &[Reason] {
-        &self.superseded
-    }
-
-    /// The record of a handler.
-    #[must_use]
-    pub fn record(&self, id: &HandlerId) -> Option<&Record> {
-        self.tracker.record(id)
-    }
-
-    /// The handlers to run in this turn, in this order.
-    #[must_use]
-    pub fn due(&self, lifecycle: &Lifecycle, seed: u64, now: Timestamp) -> Vec<Arc<HandlerSpec>> {
-        self.tracker.due(lifecycle, seed, now)
-    }
-
-    /// What to tell a handler about the call that is about to be made.
-    ///
-    /// # Errors
-    /// If a limit forbids the call; report that as [`crate::outcome::HandlerFailure::Exhausted`].
-    pub fn begin(&self, id: &HandlerId, now: Timestamp) -> Result<HandlerAttempt, RetryLimit> {
-        self.tracker.begin(id, now)
-    }
-
-    /// Takes in how a call ended, and tells what that means.
-    pub fn finish(
-        &mut self,
-        id: &HandlerId,
-        outcome: Outcome,
-        default_backoff: Duration,
-        now: Timestamp,
-    ) -> Consequence {
-        self.tracker.finish(id, outcome, default_backoff, now)
+        &self.level.superseded
     }
 
     /// Opens the records of sub-handlers that a handler has registered.
@@ -336,25 +305,14 @@ impl Cycle {
         specs: impl IntoIterator<Item = HandlerSpec>,
         now: Timestamp,
     ) -> SubCycle {
-        SubCycle::open(
-            self.input.clone(),
-            Arc::clone(&self.handled),
-            self.input.scope(parent),
-            parent.clone(),
-            specs,
-            now,
-        )
+        let level = SubLevel::new(parent.clone(), self.input.scope(parent));
+        let handled = Arc::clone(&self.handled);
+        SubCycle::open(self.input.clone(), handled, level, specs, now)
     }
 
-    /// Takes over the records of sub-handlers; the parent remembers them until it is done.
-    pub fn absorb(&mut self, sub: SubCycle) {
-        let (parent, tracker) = sub.into_parts();
-        self.tracker.absorb(&parent, tracker);
-    }
-
-    /// Writes what came of the turn.
+    /// Adds the writes of the turn to a patch: progress, or the end of the cycle.
     pub fn conclude(self, now: Timestamp, patch: &mut ObjectPatch) -> CycleOutcome {
-        for id in &self.dropped {
+        for id in &self.level.dropped {
             self.purge(id, patch);
         }
         let (succeeded, failed) = self.tracker.tally();
@@ -376,10 +334,10 @@ impl Cycle {
         }
     }
 
-    /// Writes what came of the turn, but leaves the cycle open even if all handlers are done:
-    /// the object is not to be let go yet, and they must not run again when it is.
+    /// Adds the progress of the turn to a patch, and keeps the cycle open even if all handlers are
+    /// done: the object must not be released yet, and they must not run again when it is.
     pub fn hold(self, now: Timestamp, patch: &mut ObjectPatch) -> CycleOutcome {
-        for id in &self.dropped {
+        for id in &self.level.dropped {
             self.purge(id, patch);
         }
         self.store_progress(patch);
@@ -396,7 +354,7 @@ impl Cycle {
         }
     }
 
-    /// Whether what handlers want written cannot matter to any handler.
+    /// Whether no handler can react to what handlers write.
     fn is_inert(&self, writes: &ObjectPatch) -> bool {
         self.reason() != Reason::Delete
             && writes.is_confined_to("status")
@@ -416,7 +374,7 @@ impl Cycle {
         );
     }
 
-    /// Notes what handlers saw, unless no handler could ever miss a change.
+    /// Stores the states that handlers finished on, unless no handler could ever miss a change.
     fn store_handled_states(
         &self,
         handled: &HandledStates,
@@ -443,10 +401,10 @@ impl Cycle {
             .any(|handler| matches!(handler.trigger, Trigger::Update | Trigger::Field))
     }
 
-    /// What all finished handlers saw, those included that finished in this turn.
+    /// The states that all handlers finished on, those included that finished in this turn.
     ///
-    /// A handler that finished without a note was run by Kopf, or by a version without notes:
-    /// it is taken to have seen what is there now.
+    /// A handler that finished without a note was called by Kopf, or by a version without notes:
+    /// the present state counts as the one that it finished on.
     fn current_handled_states(&self) -> HandledStates {
         let mut handled = self.handled.advanced(|id| self.tracker.record(id));
         let present = self.present();
@@ -463,25 +421,25 @@ impl Cycle {
         input.persistence.storable(&input.change.new, input.view())
     }
 
-    /// Selected records go on for the new reason; others of another reason are over.
+    /// Continues selected records for the new reason; drops others of another reason.
     fn supersede(&mut self) {
-        if self.superseded.is_empty() || !self.reason().is_handled() {
+        if self.level.superseded.is_empty() || !self.reason().is_handled() {
             return;
         }
         let over = self.tracker.supersede();
         if self.reason() != Reason::Resume {
-            self.dropped.extend(over);
+            self.level.dropped.extend(over);
         }
     }
 
-    /// Handlers that finished on the last handled state itself, by resuming, have not seen
-    /// the change at all: they run in this very cycle.
+    /// Restarts handlers that finished on the last handled state itself, by resuming: they have
+    /// not handled the change, and run in this cycle.
     fn reset_outdated(&mut self, now: Timestamp) {
         let change = &self.input.change;
         let concerned = self.input.selected_for_update(&change.old, &change.diff);
         for handler in concerned {
             let scope = handler.field().cloned().unwrap_or_default();
-            let unaware = |id: &HandlerId| {
+            let missed_change = |id: &HandlerId| {
                 self.tracker
                     .finished_state(id, &self.handled)
                     .filter(|_| self.tracker.is_finished(id))
@@ -489,28 +447,29 @@ impl Cycle {
                         !state.same_at(&scope, &change.new) && equal_at(state, &change.old, &scope)
                     })
             };
-            if !unaware(&handler.id) {
+            if !missed_change(&handler.id) {
                 continue;
             }
             let subs: Vec<HandlerId> = self
                 .tracker
                 .subrefs(&handler.id)
-                .filter(|id| unaware(id))
+                .filter(|id| missed_change(id))
                 .cloned()
                 .collect();
             self.tracker.reset(&handler.id, now);
             for id in subs {
                 self.tracker.forget(&id);
-                self.dropped.push(id);
+                self.level.dropped.push(id);
             }
         }
     }
 
-    /// Spares handlers that are to run once more, if what is there now is what they saw, and
-    /// what all their sub-handlers saw.
+    /// Finishes handlers that are to run once more without a call, if they and all of their
+    /// sub-handlers finished on the present state.
     fn skip_up_to_date(&mut self) {
         let (input, handled) = (&self.input, &self.handled);
         let current: Vec<HandlerId> = self
+            .level
             .selected
             .iter()
             .map(|handler| handler.id.clone())
@@ -526,7 +485,7 @@ impl Cycle {
         self.tracker.finish_unchanged(&current);
     }
 
-    /// Whether there are records of a change although there is no change any more.
+    /// Whether there are records of a change although there is no change.
     fn has_stale_records(&self) -> bool {
         let reason = self.reason();
         self.tracker
@@ -540,7 +499,7 @@ impl Cycle {
     }
 }
 
-/// Whether two stored states surely agree at a path.
+/// Whether two stored states certainly agree at a path.
 fn equal_at(a: &Baseline, b: &Baseline, path: &FieldPath) -> bool {
     match (a, b) {
         (Baseline::Known(a), b) => b.same_at(path, a),

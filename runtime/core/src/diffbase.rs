@@ -1,4 +1,4 @@
-//! The last handled state of an object, and where it is kept.
+//! The storages of the last handled state of an object.
 
 pub mod annotations;
 pub mod multi;
@@ -9,21 +9,21 @@ use std::fmt::Debug;
 
 use crate::object::{ObjectView, diff::Baseline, essence::Essence, patch::ObjectPatch};
 
-/// A place on the object for the last handled state; users may bring their own.
+/// A storage of the last handled state on the object; users may implement their own.
 pub trait DiffBaseStorage: Debug + Send + Sync {
     /// The state that was handled last.
     ///
-    /// A state that cannot be read is one that differs from any other, in every field.
+    /// A state that cannot be read differs from any other in every field.
     fn fetch(&self, view: ObjectView<'_>) -> Baseline;
 
-    /// Writes a state; with an absent one, removes what is there.
+    /// Writes a state; an absent one removes the stored one.
     fn store(&self, state: &Baseline, view: ObjectView<'_>, patch: &mut ObjectPatch);
 
-    /// Takes everything of this storage out of an essence.
+    /// Removes everything of this storage from an essence.
     fn clear(&self, essence: &mut Essence, view: ObjectView<'_>);
 }
 
-/// Whether states of this object may be kept as digests only.
+/// Whether states of this object may be stored as digests only.
 #[must_use]
 pub fn is_sensitive(view: ObjectView<'_>) -> bool {
     view.api_version() == Some("v1") && view.kind() == Some("Secret")

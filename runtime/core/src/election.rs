@@ -1,15 +1,15 @@
-//! One leader among replicas, by a Lease that its holder renews.
+//! Leader election: one replica holds a Lease and renews it.
 //!
-//! No time stamp of another machine is ever compared: a candidate counts from the moment at which
-//! it saw the Lease change, the holder from the moment at which it asked for its renewal. Both
-//! count on a clock that never jumps, so the holder stops before a candidate may begin.
+//! No time stamp of another machine is compared. A candidate counts from the time at which it
+//! observed a change of the Lease, the holder from the time at which it sent its last renewal. Both
+//! use a monotonic clock, so the holder stops before a candidate may begin.
 
 use std::time::Duration;
 
-/// How long a lease lasts, and how it is kept.
+/// The durations of a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseTimings {
-    /// A lease that was not renewed for so long may be taken by another.
+    /// Another replica may take a lease that was not renewed for so long.
     pub duration: Duration,
     /// A holder that could not renew for so long stops; shorter than the duration.
     pub renew_deadline: Duration,
@@ -17,10 +17,10 @@ pub struct LeaseTimings {
     pub retry_period: Duration,
 }
 
-/// Terms that cannot work.
+/// Invalid durations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// A holder would still act when another begins.
+    /// A holder could still act when another one begins.
     #[error("the renew deadline must be shorter than the lease")]
     DeadlineTooLong,
     /// A holder would stop before its first renewal.
@@ -31,29 +31,29 @@ pub enum Error {
     NotWholeSeconds,
 }
 
-/// What a Lease says, as far as it matters.
+/// The content of a Lease, as far as the election needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// Who holds it; nobody after it was given back.
+    /// The identity of the holder; none after it was released.
     pub holder: Option<String>,
-    /// How long it lasts without renewal, in the timings of its holder.
+    /// Its duration without renewal, as its holder set it.
     pub duration: Duration,
-    /// The version of the object: any write changes it.
+    /// The resource version.
     pub version: String,
 }
 
-/// What is to be done now.
+/// The next step of a replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ElectionStep {
-    /// Make the Lease one's own.
+    /// Take the Lease.
     Acquire,
     /// Renew it.
     Renew,
-    /// Nothing for so long, unless the Lease changes.
+    /// Wait for so long, unless the Lease changes.
     Wait(Duration),
 }
 
-/// One replica, with what it knows. All times are its own uptime.
+/// One replica of the election. All times are its own uptime.
 #[derive(Clone, Debug)]
 pub struct Candidate {
     identity: String,
@@ -82,10 +82,10 @@ impl Default for LeaseTimings {
 }
 
 impl LeaseTimings {
-    /// Whether these timings can work.
+    /// Checks the durations.
     ///
     /// # Errors
-    /// If they cannot.
+    /// If they are invalid.
     pub fn check(&self) -> Result<(), Error> {
         if self.duration.is_zero() || self.duration.subsec_nanos() != 0 {
             return Err(Error::NotWholeSeconds);
@@ -103,7 +103,7 @@ impl LeaseTimings {
 // === impl Candidate ===
 
 impl Candidate {
-    /// A replica that knows nothing yet.
+    /// A replica that has not observed the Lease.
     #[must_use]
     pub fn new(identity: String, timings: LeaseTimings) -> Self {
         Self {
@@ -115,13 +115,13 @@ impl Candidate {
         }
     }
 
-    /// Who this is.
+    /// The identity of this replica.
     #[must_use]
     pub fn identity(&self) -> &str {
         &self.identity
     }
 
-    /// Takes in the Lease as it was seen; `None` if there is none.
+    /// Records the Lease as it is; `None` if there is none.
     pub fn observe(&mut self, lease: Option<Lease>, now: Duration) {
         match (&self.observed, lease) {
             (Some((known, _)), Some(lease)) if known.version == lease.version => {}
@@ -129,7 +129,7 @@ impl Candidate {
         }
     }
 
-    /// The server accepted what was sent at `sent`: the lease is ours, from then on.
+    /// The API server accepted the request that was sent at `sent`: the lease is ours from then on.
     pub fn granted(&mut self, lease: Lease, sent: Duration, now: Duration) {
         self.observe(Some(lease), now);
         self.held = Some(HeldLease {
@@ -138,7 +138,7 @@ impl Candidate {
         });
     }
 
-    /// What was sent did not do, or nobody knows.
+    /// The API server rejected the request, or its result is unknown.
     pub fn refused(&mut self, now: Duration) {
         let again = now.saturating_add(self.timings.retry_period);
         self.not_before = again;
@@ -147,26 +147,26 @@ impl Candidate {
         }
     }
 
-    /// Until when this replica may act; `None` if it may not.
+    /// The time until which this replica may act; `None` if it may not.
     #[must_use]
     pub fn holds_until(&self, now: Duration) -> Option<Duration> {
         let until = self.held?.until;
         (now < until && self.is_holder()).then_some(until)
     }
 
-    /// Gives up: nothing may be done any more.
+    /// Gives the lease up: this replica may no longer act.
     pub fn resign(&mut self) {
         self.held = None;
     }
 
-    /// The other replica that holds the lease, as far as this one knows.
+    /// The identity of another replica that holds the lease, if one does.
     #[must_use]
     pub fn other_holder(&self) -> Option<&str> {
         let (lease, _) = self.observed.as_ref()?;
         lease.holder.as_deref().filter(|it| *it != self.identity)
     }
 
-    /// The version of the Lease that was seen last.
+    /// The resource version of the last observed Lease.
     #[must_use]
     pub fn version(&self) -> Option<&str> {
         self.observed
@@ -174,7 +174,7 @@ impl Candidate {
             .map(|(lease, _)| lease.version.as_str())
     }
 
-    /// What to do now.
+    /// Decides the next step.
     #[must_use]
     pub fn step(&self, now: Duration) -> ElectionStep {
         if let Some(until) = self.holds_until(now) {

@@ -1,9 +1,9 @@
-//! Which state each finished handler of an open cycle has seen.
+//! Notes of the state that each handler of an open cycle finished on.
 //!
-//! A success counts for the state that the handler saw. These notes, kept beside the progress
-//! records where Kopf ignores them, tell at the end of a cycle whether an edit in its middle
-//! was missed by handlers that had finished before it. They are only believed as far as they
-//! agree with the records and the last handled state that they were written with.
+//! A success counts for the state that the handler was called with. At the end of a cycle the
+//! notes show which handlers had finished before a later edit and missed it. They are stored
+//! beside the progress records, where Kopf ignores them. A note is used only if it agrees with
+//! the record and the last handled state that it was written with.
 
 use std::collections::BTreeMap;
 
@@ -24,30 +24,30 @@ use crate::{
     time,
 };
 
-/// The notes about one object.
+/// The notes of one object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HandledStates {
     states: Vec<Baseline>,
     entries: BTreeMap<HandlerId, HandledEntry>,
 }
 
-/// Ties a note to the record that it was written with: Kopf changes the one or the other
+/// Identifies the record that a note was written with: Kopf changes one of the two values
 /// whenever it calls the handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordStamp {
-    /// When the handler finished.
+    /// The time at which the handler finished.
     pub at: Timestamp,
-    /// How many calls it had taken.
+    /// The number of calls.
     pub retries: u32,
 }
 
-/// What is known about a handler that finished, or is to be called again.
+/// The meaning of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoteKind {
-    /// It has seen the state.
+    /// The handler finished on the state.
     Finished,
-    /// It has to be called in any case: the state was created without it, or an attempt for
-    /// another state has failed since.
+    /// The handler has to be called in any case: it did not run when the object was created with
+    /// the state, or a call for another state has failed since.
     CallRequired,
 }
 
@@ -61,7 +61,7 @@ struct HandledEntry {
 // === impl RecordStamp ===
 
 impl RecordStamp {
-    /// The stamp of a record; none if its handler has never finished, or was called since.
+    /// The stamp of a record; none if its handler has never finished, or was called since then.
     #[must_use]
     pub fn of(record: &Record) -> Option<Self> {
         let at = match record.stopped {
@@ -78,38 +78,38 @@ impl RecordStamp {
 // === impl HandledStates ===
 
 impl HandledStates {
-    /// Whether there is nothing to note.
+    /// Whether there are no notes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// All states that some handler saw, the oldest first.
+    /// All states in the notes, the oldest first.
     #[must_use]
     pub fn states(&self) -> &[Baseline] {
         &self.states
     }
 
-    /// The state that a handler saw when it finished with that stamp.
+    /// The state in the note of a handler, if the note has this stamp.
     #[must_use]
     pub fn state(&self, id: &HandlerId, stamp: RecordStamp) -> Option<&Baseline> {
         let entry = self.entries.get(id).filter(|entry| entry.stamp == stamp)?;
         self.states.get(entry.state)
     }
 
-    /// What is known about a handler with that stamp.
+    /// The meaning of the note of a handler, if the note has this stamp.
     #[must_use]
     pub fn kind(&self, id: &HandlerId, stamp: RecordStamp) -> Option<NoteKind> {
         let entry = self.entries.get(id).filter(|entry| entry.stamp == stamp)?;
         Some(entry.kind)
     }
 
-    /// Notes that a handler finished on a state; states must come in the order of their age.
+    /// Notes that a handler finished on a state; callers pass the oldest states first.
     pub fn note(&mut self, id: HandlerId, stamp: RecordStamp, state: &Baseline) {
         self.insert(id, stamp, NoteKind::Finished, state);
     }
 
-    /// Notes that a handler has to be called although it has not finished.
+    /// Notes that a handler has to be called in any case.
     pub fn note_call_required(&mut self, id: HandlerId, stamp: RecordStamp, state: &Baseline) {
         self.insert(id, stamp, NoteKind::CallRequired, state);
     }
@@ -124,7 +124,7 @@ impl HandledStates {
         self.entries.insert(id, entry);
     }
 
-    /// Ties the note about a handler to a changed record, if there is one.
+    /// Gives the note of a handler a new stamp; returns false if there is no note.
     #[must_use]
     pub fn restamp(&mut self, id: &HandlerId, stamp: RecordStamp) -> bool {
         match self.entries.get_mut(id) {
@@ -136,8 +136,8 @@ impl HandledStates {
         }
     }
 
-    /// Follows records that have moved on: a note stays with its record, and an attempt that
-    /// did not finish leaves its handler owed; notes about other records are dropped.
+    /// The notes after calls in this turn: a note stays with its record, a call that did not
+    /// finish the handler requires another one, and notes of other records are dropped.
     #[must_use]
     pub fn advanced<'a>(&self, record: impl Fn(&HandlerId) -> Option<&'a Record>) -> Self {
         let mut advanced = Self::default();
@@ -158,7 +158,7 @@ impl HandledStates {
         advanced
     }
 
-    /// Keeps some of the notes, and the states that these need, in their order.
+    /// Some of the notes, with the states that these need, in their order.
     #[must_use]
     pub fn filtered(&self, keep: impl Fn(&HandlerId, RecordStamp) -> bool) -> Self {
         let mut filtered = Self::default();
@@ -178,8 +178,8 @@ impl HandledStates {
         entries
     }
 
-    /// The notes as text: states as differences to the last handled one, in the most telling
-    /// form that fits into a number of bytes.
+    /// The notes as text, in the most detailed form that fits into `budget` bytes: states as
+    /// differences to the last handled one, the same compressed, or digests.
     #[must_use]
     pub fn encode(&self, base: &Baseline, salt: &str, budget: usize) -> String {
         let text = self.encode_with(base, salt, |state| merged(base, state));
@@ -217,8 +217,8 @@ impl HandledStates {
             .iter()
             .map(|(id, entry)| {
                 let at = time::format(entry.stamp.at);
-                let owed = entry.kind == NoteKind::CallRequired;
-                let entry = json!([at, entry.stamp.retries, entry.state, owed]);
+                let call_required = entry.kind == NoteKind::CallRequired;
+                let entry = json!([at, entry.stamp.retries, entry.state, call_required]);
                 (id.to_string(), entry)
             })
             .collect();
@@ -229,7 +229,7 @@ impl HandledStates {
         }))
     }
 
-    /// Reads notes; none if they were written for another last handled state.
+    /// Reads notes; none if they were written with another last handled state.
     #[must_use]
     pub fn decode(text: &str, base: &Baseline, salt: &str) -> Option<Self> {
         let mut json: Value = serde_json::from_str(text).ok()?;
@@ -282,7 +282,7 @@ fn decode_state(json: &Value, base: &Baseline, salt: &str) -> Option<Baseline> {
 }
 
 fn decode_entry(json: &Value, states: usize) -> Option<HandledEntry> {
-    let [at, retries, state, owed] = json.as_array()?.as_slice() else {
+    let [at, retries, state, call_required] = json.as_array()?.as_slice() else {
         return None;
     };
     let state = usize::try_from(state.as_u64()?).ok()?;
@@ -291,7 +291,7 @@ fn decode_entry(json: &Value, states: usize) -> Option<HandledEntry> {
             at: time::parse(at.as_str()?)?,
             retries: retries.as_u64()?.try_into().ok()?,
         },
-        kind: match owed.as_bool()? {
+        kind: match call_required.as_bool()? {
             true => NoteKind::CallRequired,
             false => NoteKind::Finished,
         },
@@ -299,7 +299,7 @@ fn decode_entry(json: &Value, states: usize) -> Option<HandledEntry> {
     })
 }
 
-/// Recognises a last handled state without repeating it.
+/// Identifies a last handled state.
 fn fingerprint(base: &Baseline, salt: &str) -> String {
     match base {
         Baseline::Absent => String::new(),

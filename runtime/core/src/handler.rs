@@ -1,4 +1,4 @@
-//! Declared handlers: their identity, what triggers them, and under which conditions.
+//! Declared handlers: their ids, triggers, filters, and retry policies.
 
 pub mod filter;
 pub mod finalizer_need;
@@ -14,14 +14,14 @@ use crate::{
     object::path::FieldPath,
 };
 
-/// The identity of a handler, stable over releases, since objects carry it.
+/// The id of a handler; it must be stable over releases, since objects carry it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HandlerId(Arc<str>);
 
-/// What calls a handler.
+/// The trigger of a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Trigger {
-    /// Every event of the object, without any record.
+    /// Every watch event of the object; there is no record.
     Event,
     /// The object was created.
     Create,
@@ -29,39 +29,39 @@ pub enum Trigger {
     Update,
     /// The object is being deleted.
     Delete {
-        /// Whether the object may go without waiting for this handler.
+        /// Whether the API server may delete the object without waiting for this handler.
         optional: bool,
     },
     /// The operator started and found the object.
     Resume {
-        /// Whether it is called for objects that are being deleted, too.
+        /// Whether the handler is called for objects that are being deleted, too.
         deleted: bool,
     },
-    /// The field changed, for whatever reason.
+    /// The field changed, in a creation, an update or a deletion.
     Field,
     /// The parent handler runs.
     Sub {
-        /// Whether a field of it must have changed, as it must for the parent.
+        /// Whether its field must have changed, as it must for the parent.
         changing: bool,
     },
-    /// The object exists: a task accompanies it.
+    /// The object exists: a task runs for it.
     Daemon,
-    /// The object exists: it is looked after from time to time.
+    /// The object exists: the handler is called at intervals.
     Timer,
-    /// The object was seen: it is found by what it holds.
+    /// The object was listed or changed: its index entries are computed.
     Index,
 }
 
 /// A declared handler, without its function.
 #[derive(Clone, Debug)]
 pub struct HandlerSpec {
-    /// Its identity.
+    /// Its id.
     pub id: HandlerId,
-    /// What calls it.
+    /// Its trigger.
     pub trigger: Trigger,
-    /// When it is called.
+    /// The conditions under which it is called.
     pub filters: Filters,
-    /// What happens when it fails.
+    /// Its retry policy.
     pub policy: RetryPolicy,
 }
 
@@ -114,19 +114,19 @@ impl Borrow<str> for HandlerId {
 // === impl Trigger ===
 
 impl Trigger {
-    /// Whether handlers of this trigger take part in handling cycles.
+    /// Whether handlers of this trigger run in cycles.
     #[must_use]
     pub fn is_change(self) -> bool {
         !matches!(self, Self::Event | Self::Daemon | Self::Timer | Self::Index)
     }
 
-    /// Whether handlers of this trigger accompany objects instead of reacting to them.
+    /// Whether handlers of this trigger run in the background: daemons and timers.
     #[must_use]
     pub fn is_background(self) -> bool {
         matches!(self, Self::Daemon | Self::Timer)
     }
 
-    /// Whether an object must not go before the handler is done with it.
+    /// Whether an object must not be deleted before the handler is done with it.
     #[must_use]
     pub fn needs_finalizer(self) -> bool {
         matches!(
@@ -144,7 +144,7 @@ impl Trigger {
         )
     }
 
-    /// Whether handlers of this trigger are called for this cause, filters aside.
+    /// Whether handlers of this trigger are called for this cause, regardless of filters.
     #[must_use]
     pub fn fits(self, cause: &Cause<'_>) -> bool {
         match self {
@@ -174,7 +174,7 @@ impl HandlerSpec {
         }
     }
 
-    /// A handler of a field, with the id made of both.
+    /// A handler of a field; the id consists of both.
     #[must_use]
     pub fn for_field(id: &str, trigger: Trigger, field: FieldPath) -> Self {
         let mut spec = Self::new(HandlerId::of_field(id, &field), trigger);
@@ -182,13 +182,13 @@ impl HandlerSpec {
         spec
     }
 
-    /// The field that it is about, if it is about one.
+    /// The field of a field handler or filter.
     #[must_use]
     pub fn field(&self) -> Option<&FieldPath> {
         self.filters.field.as_ref().map(|field| &field.path)
     }
 
-    /// Whether the handler could ever be called for the object as it is, reasons aside.
+    /// Whether the filters accept the object as it is, regardless of its change.
     #[must_use]
     pub fn prematches(&self, subject: &Subject<'_>) -> bool {
         self.filters.prematch(subject)
@@ -196,7 +196,7 @@ impl HandlerSpec {
 
     /// Whether the handler is to be called.
     ///
-    /// For event handlers, daemons, timers and indices the subject has no cause.
+    /// The subject has no cause for event handlers, daemons, timers and indices.
     #[must_use]
     pub fn matches(&self, subject: &Subject<'_>) -> bool {
         match subject.cause {

@@ -1,7 +1,7 @@
-//! An index: values of objects found by their keys, with each object in as many locations as it has keys.
+//! An index table: values of objects by key; an object may have values under several keys.
 //!
-//! A entry holds all values of one key, one slot for each object. For every object its locations are
-//! known, so that an update costs as much as the object has keys, however many others there are.
+//! An entry holds all values of one key, in one slot per object. The table knows the locations of
+//! each object's values, so that the cost of an update depends on the keys of that object only.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use hashbrown::HashTable;
 #[derive(Clone, Debug)]
 pub struct IndexTable<O, K, V, S = RandomState> {
     key_entries: Vec<Option<KeyEntry<O, K, V>>>,
-    /// Shelves without a key, to be used again.
+    /// The numbers of unused entries.
     free: Vec<EntryNumber>,
     by_key: HashTable<EntryNumber>,
     by_object: HashMap<O, ValueLocations, S>,
@@ -27,7 +27,7 @@ struct KeyEntry<O, K, V> {
     slots: KeyValues<O, V>,
 }
 
-/// The values of one key with their objects; many keys have one only, which needs no list.
+/// The values of one key with their objects. Many keys have just one, which needs no list.
 #[derive(Clone, Debug)]
 enum KeyValues<O, V> {
     One((O, V)),
@@ -36,14 +36,14 @@ enum KeyValues<O, V> {
 
 type EntryNumber = u32;
 
-/// Where one value of an object is.
+/// The location of one value of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ValueLocation {
     entry: EntryNumber,
     slot: u32,
 }
 
-/// Where all values of an object are, in the order of the key_entries.
+/// The locations of all values of an object, in the order of the entries.
 #[derive(Clone, Debug)]
 enum ValueLocations {
     One(ValueLocation),
@@ -71,19 +71,19 @@ impl<O, K, V> Default for IndexTable<O, K, V> {
 }
 
 impl<O, K, V, S> IndexTable<O, K, V, S> {
-    /// How many keys there are.
+    /// The number of keys.
     #[must_use]
     pub fn len(&self) -> usize {
         self.by_key.len()
     }
 
-    /// Whether there is nothing in it.
+    /// Whether there are no values.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by_key.is_empty()
     }
 
-    /// How many objects have any values.
+    /// The number of objects that have values.
     #[must_use]
     pub fn objects(&self) -> usize {
         self.by_object.len()
@@ -107,7 +107,7 @@ where
     K: Eq + Hash,
     S: BuildHasher,
 {
-    /// The values of a key, in no particular order; none if nothing has that key.
+    /// The values of a key, in no particular order.
     pub fn get<Q>(&self, key: &Q) -> Values<'_, O, V>
     where
         K: Borrow<Q>,
@@ -122,7 +122,7 @@ where
         }
     }
 
-    /// Whether anything has this key.
+    /// Whether the key has values.
     pub fn contains_key<Q>(&self, key: &Q) -> bool
     where
         K: Borrow<Q>,
@@ -131,8 +131,7 @@ where
         self.find(key).is_some()
     }
 
-    /// Makes these the entries of an object, and no others. Of several values for one key the last
-    /// one counts.
+    /// Replaces all keys and values of an object. Of several values for one key the last one counts.
     pub fn replace(&mut self, object: &O, entries: impl IntoIterator<Item = (K, V)>) {
         let before = self.by_object.remove(object);
         let before = before.as_ref().map_or(&[][..], ValueLocations::as_slice);
@@ -146,7 +145,7 @@ where
             };
             let known = at(before, number).map(|at| before[at]);
             let slots = &mut self.entry_mut(number).slots;
-            // What was added a moment ago for the same key is at the end of its entry.
+            // A value that this call added for the same key is at the end of the entry.
             let again = slots.last().is_some_and(|(owner, _)| owner == object);
             match known {
                 Some(location) => {
@@ -173,7 +172,7 @@ where
         }
     }
 
-    /// Takes an object out, with all its entries.
+    /// Removes all values of an object.
     pub fn discard(&mut self, object: &O) {
         if let Some(locations) = self.by_object.remove(object) {
             for location in locations.as_slice() {
@@ -210,7 +209,7 @@ where
         number
     }
 
-    /// Empties one slot; the last one of the entry takes its location.
+    /// Removes the value in one slot; the last value of the entry moves there.
     fn clear(&mut self, location: ValueLocation) {
         match self.entry_mut(location.entry).slots.remove(location) {
             Removed::Last => {
@@ -222,7 +221,7 @@ where
                 self.free.push(location.entry);
             }
             Removed::OneOfMany { moved: Some(moved) } => {
-                // An object whose entries are being replaced is not moved: it has one slot here.
+                // The moved object is never the one that is being replaced: that has one slot here.
                 if let Some(locations) = self.by_object.get_mut(&moved) {
                     locations.moved(location);
                 }
@@ -241,7 +240,7 @@ where
     }
 }
 
-const NUMBERED: &str = "only key_entries with a key are referred to";
+const NUMBERED: &str = "only entries with a key are referred to";
 
 fn entry_at<O, K, V>(
     key_entries: &[Option<KeyEntry<O, K, V>>],
@@ -254,7 +253,7 @@ fn number(length: usize) -> u32 {
     u32::try_from(length).expect("an index has less than four billion entries")
 }
 
-/// Where the location on a entry is in a sorted list of locations.
+/// The position of the location in this entry within a sorted list.
 fn at(locations: &[ValueLocation], entry: EntryNumber) -> Option<usize> {
     let found = locations.binary_search_by_key(&entry, |location| location.entry);
     found.ok()
@@ -262,11 +261,11 @@ fn at(locations: &[ValueLocation], entry: EntryNumber) -> Option<usize> {
 
 // === impl KeyValues ===
 
-/// What became of a entry when a slot was emptied.
+/// The result of removing a value from an entry.
 enum Removed<O> {
-    /// There is nothing left on it, and it must go.
+    /// The entry has no values left, and must be removed.
     Last,
-    /// Others are left, and one of them may be in the freed slot now.
+    /// Values are left, and one of them may have moved to the freed slot.
     OneOfMany { moved: Option<O> },
 }
 
@@ -353,7 +352,7 @@ impl ValueLocations {
         }
     }
 
-    /// The value on that entry is in another slot now.
+    /// Updates the location of the value that moved within an entry.
     fn moved(&mut self, to: ValueLocation) {
         let locations = match self {
             Self::One(location) => std::slice::from_mut(location),

@@ -1,6 +1,7 @@
 //! JSON text exactly as Python's `json.dumps(…, separators=(",", ":"))` writes it.
 //!
-//! Stored annotations are read and compared by Kopf, so the bytes are part of the contract.
+//! Kopf reads and compares stored annotations, so their bytes must be those that it writes.
+//! serde_json escapes fewer characters and writes floats in another form.
 
 use std::fmt::Write as _;
 

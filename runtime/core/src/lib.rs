@@ -1,27 +1,28 @@
-//! The pure decisions of the runtime: no I/O, no clock, no logging, no chance.
+//! The pure decisions of the runtime: no I/O, no clock, no logging, no random numbers.
 //!
-//! Everything is a function from values to values; `now` and seeds are arguments. The way of
-//! one event through the crate:
+//! Every decision is a function of values; `now` and seeds are arguments. This is how the runtime
+//! uses the crate for one event:
 //!
-//! 1. [`consistency::Expectation::freshness`] tells whether the event is older than our last
-//!    write to the object; a stale one is not news.
-//! 2. [`persistence::Persistence::sight`] looks at the body: last handled state, present
-//!    state, their [`object::diff::Diff`], and the [`cause::Reason`].
-//! 3. [`handler::registry::Registry::event_handlers`] and
-//!    [`handler::registry::Registry::background_handlers`] select what needs no cycle.
-//! 4. [`cycle::decide`] tells what the change handlers' side demands: nothing, the
-//!    finalizer, a tidying write, or a [`cycle::Cycle`].
-//! 5. The cycle: [`cycle::Cycle::due`] → for each [`cycle::Cycle::begin`], the call,
-//!    [`cycle::Cycle::finish`], [`object::patch::ObjectPatch::deliver`] of the result →
-//!    [`cycle::Cycle::conclude`]. Sub-handlers: [`cycle::Cycle::sub`], the same steps on the
-//!    [`cycle::sub::SubCycle`], its `outcome` for the parent, [`cycle::Cycle::absorb`].
-//! 6. [`cycle::CycleOutcome::ahead`] tells what is left to be done when all that is written.
-//! 7. [`persistence::Persistence::seal`], then [`object::patch::ObjectPatch::into_requests`] and
-//!    [`object::patch::edit_requests`] give the requests in their order.
-//! 8. [`schedule::next`] tells when to look again; [`persistence::Persistence::wake_up`] is
-//!    the write that makes the API server send an event.
+//! 1. [`persistence::Persistence::observe_change`] compares the object with its last handled
+//!    state, and gives their [`object::diff::Diff`] and the [`cause::Reason`].
+//! 2. [`handler::registry::Registry::event_handlers`] selects the event handlers, and
+//!    [`background::desired`] decides which daemons and timers to start and to stop.
+//! 3. [`cycle::decide`] decides what change handlers require: nothing, a change of the finalizer
+//!    ([`handler::finalizer_need`]), a write that ends a reverted cycle, or a [`cycle::Cycle`].
+//! 4. [`cycle::run::HandlerRun::due`] lists the handlers to call. The runtime asks
+//!    [`cycle::run::HandlerRun::begin`] before each call, and reports its outcome to
+//!    [`cycle::run::HandlerRun::finish`], for which [`handler::retry`] decides about retries.
+//! 5. Sub-handlers run in the same way in a [`cycle::sub::SubCycle`], which the cycle absorbs.
+//! 6. [`cycle::Cycle`]`::conclude` adds the progress, or the end of the cycle, to a patch, and
+//!    says what work is left ([`cycle::RemainingWork`]).
+//! 7. [`object::patch::ObjectPatch::into_requests`] gives the requests in their order.
+//!    [`object::write_effect`] checks whether a response shows just our write.
 //!
-//! The guarantee behind [`seen`] and the end of a cycle is in `docs/guarantees.md`.
+//! [`handled_states`] and the end of a cycle give the guarantee in `docs/guarantees.md`: every
+//! handler handles the newest state. Other modules decide on their own: [`admission`] webhooks,
+//! [`election`] and [`peering`] which operator runs, [`posting`] which Kubernetes events are sent,
+//! [`reverts`] pauses if another client undoes our writes, [`scope`] which namespaces and
+//! [`selection`] which resources an operator serves.
 
 #![warn(clippy::disallowed_methods)]
 

@@ -1,4 +1,4 @@
-//! Which of the handlers that are due run in this turn, and in which order.
+//! Decides which of the due handlers run in a turn, and in which order.
 
 use std::{fmt, sync::Arc};
 
@@ -7,7 +7,7 @@ use crate::handler::HandlerId;
 /// A handler that could run now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueHandler {
-    /// Its identity.
+    /// Its id.
     pub id: HandlerId,
     /// Calls made so far, those of its sub-handlers included.
     pub attempts: u32,
@@ -16,7 +16,7 @@ pub struct DueHandler {
 /// A user's own choice among the handlers that are due, in declared order.
 pub type Choice = Arc<dyn Fn(&[DueHandler]) -> Vec<HandlerId> + Send + Sync>;
 
-/// A strategy; each turn ends with one write, so that one handler per turn is the durable way.
+/// The strategy. Each turn ends with one write, so one handler per turn loses no result.
 #[derive(Clone, Default)]
 pub enum Lifecycle {
     /// One handler per turn, those with the fewest attempts first.
@@ -30,14 +30,14 @@ pub enum Lifecycle {
     Randomized,
     /// All that are due, in random order.
     Shuffled,
-    /// Whatever the function returns.
+    /// Those that the function returns.
     Custom(Choice),
 }
 
 // === impl Lifecycle ===
 
 impl Lifecycle {
-    /// Picks handlers; `seed` is the only source of chance.
+    /// Picks handlers; `seed` is the only source of randomness.
     #[must_use]
     pub fn pick(&self, due: &[DueHandler], seed: u64) -> Vec<HandlerId> {
         let id = |due: &DueHandler| due.id.clone();

@@ -1,4 +1,4 @@
-//! The handled object: its identity, and a read-only view over its raw JSON.
+//! A handled object: a read-only view of its JSON, and what is computed from it.
 
 pub mod diff;
 pub mod essence;
@@ -11,10 +11,10 @@ pub mod write_effect;
 
 use serde_json::{Map, Value};
 
-/// What the API server allows for all annotations of one object together.
+/// The API server's limit for all annotations of one object together.
 pub const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
-/// A cheap view over the JSON of an object; reads what is there, expects nothing.
+/// A view of the JSON of an object, in which any field may be missing or malformed.
 #[derive(Clone, Copy, Debug)]
 pub struct ObjectView<'a> {
     body: &'a Value,
@@ -23,7 +23,7 @@ pub struct ObjectView<'a> {
 // === impl ObjectView ===
 
 impl<'a> ObjectView<'a> {
-    /// Looks at a body.
+    /// A view of a body.
     #[must_use]
     pub fn new(body: &'a Value) -> Self {
         Self { body }
@@ -117,8 +117,8 @@ impl<'a> ObjectView<'a> {
             .filter_map(Value::as_str)
     }
 
-    /// Whether the annotations of this object are overwritten by those of its owner:
-    /// Kubernetes copies a Deployment's annotations down to its ReplicaSets.
+    /// Whether Kubernetes overwrites the annotations of this object with those of its owner, as
+    /// it does for the ReplicaSets of a Deployment.
     #[must_use]
     pub fn inherits_annotations(self) -> bool {
         self.kind() == Some("ReplicaSet")
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_body_has_nothing_and_breaks_nothing() {
+    fn an_empty_body_has_no_fields() {
         let body = json!(null);
         let view = ObjectView::new(&body);
         assert_eq!(view.name(), None);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_is_read_where_it_is() {
+    fn metadata_is_read() {
         let body = json!({"kind": "ReplicaSet", "metadata": {
             "name": "n", "namespace": "ns", "uid": "u", "resourceVersion": "7",
             "deletionTimestamp": "2020-01-01T00:00:00Z",

@@ -1,4 +1,6 @@
-//! From the end of one call to its consequence for the handler's record.
+//! The outcome of one call of a handler, and its consequence for the handler's record.
+//!
+//! [`crate::handler::retry`] decides about retries and their delays.
 
 use std::time::Duration;
 
@@ -6,79 +8,76 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
-    handler::retry::{ErrorMode, RetryLimit, RetryPolicy},
+    handler::retry::{AfterFailure, CallsSoFar, RetryLimit, RetryPolicy, TEMPORARY_DELAY},
     progress::record::Record,
     time,
 };
 
-/// Delay after a temporary error that names none.
-pub const TEMPORARY_DELAY: Duration = Duration::from_secs(60);
-
-/// How a handler failed.
+/// The failure of a handler.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HandlerFailure {
-    /// It asks to be called again.
+    /// The handler asks for another call.
     #[error("{message}")]
     Temporary {
-        /// What went wrong.
+        /// The error message.
         message: String,
         /// After this time; at once if none.
         delay: Option<Duration>,
     },
-    /// It asks not to be called again.
+    /// The handler asks for no other call.
     #[error("{message}")]
     Permanent {
-        /// What went wrong.
+        /// The error message.
         message: String,
     },
-    /// It says nothing about being called again; panics belong here.
+    /// An arbitrary error, which says nothing about another call; panics are such errors.
     #[error("{message}")]
     Other {
-        /// What went wrong.
+        /// The error message.
         message: String,
     },
-    /// It was not called, or interrupted, because a limit was reached.
+    /// A limit was reached: the call was not made, or it was interrupted.
     #[error("{0}")]
     Exhausted(RetryLimit),
 }
 
-/// How one call ended.
+/// The outcome of one call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// It returned, with a result for the status unless null.
+    /// The handler returned, with a result for the status unless null.
     Success(Value),
-    /// It returned, but its sub-handlers are not done.
+    /// The handler returned, but its sub-handlers are not done.
     Waiting {
-        /// When the first of them is due; at once if none.
+        /// The time until the first of them is due; at once if none.
         delay: Option<Duration>,
     },
-    /// It failed.
+    /// The handler failed.
     Error(HandlerFailure),
 }
 
-/// What one call means for the handler.
+/// The consequence of one call for the handler.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Consequence {
-    /// Done; the result is to be delivered unless null.
+    /// Done; the result goes to the status unless null.
     Succeeded(Value),
-    /// Done, as far as an error that is ignored is.
+    /// Done: the error is ignored.
     Ignored {
-        /// What went wrong.
+        /// The error message.
         message: String,
     },
     /// Failed for good.
     Failed {
-        /// What went wrong.
+        /// The error message.
         message: String,
     },
-    /// To be called again.
+    /// Another call follows.
     Retry {
-        /// What went wrong.
+        /// The error message.
         message: String,
         /// After this time; at once if none.
         delay: Option<Duration>,
     },
-    /// To be called again when its sub-handlers are due; no attempt is counted.
+    /// Another call follows when its sub-handlers are due; this one is not counted.
     Waiting {
         /// After this time; at once if none.
         delay: Option<Duration>,
@@ -101,9 +100,7 @@ impl HandlerFailure {
 // === impl Consequence ===
 
 impl Consequence {
-    /// Judges how a call ended; the record is the one before the call.
-    ///
-    /// A retry that would only run into a limit is a failure right away.
+    /// Decides the consequence of an outcome; the record is the one before the call.
     #[must_use]
     pub fn of(
         outcome: Outcome,
@@ -112,33 +109,25 @@ impl Consequence {
         record: &Record,
         now: Timestamp,
     ) -> Self {
-        let retry = |message: String, delay: Option<Duration>| {
-            let wait = delay.unwrap_or_default();
-            let runtime = record.runtime(now).saturating_add(wait);
-            match policy.allow(record.retries.saturating_add(1), runtime) {
-                Ok(()) => Self::Retry { message, delay },
-                Err(_) => Self::Failed { message },
-            }
+        let calls = CallsSoFar {
+            attempts: record.retries.saturating_add(1),
+            runtime: record.runtime(now),
         };
-        match outcome {
-            Outcome::Success(result) => Self::Succeeded(result),
-            Outcome::Waiting { delay } => Self::Waiting { delay },
-            Outcome::Error(error) => match (error, policy.errors) {
-                (HandlerFailure::Temporary { message, delay }, _) => retry(message, delay),
-                (HandlerFailure::Permanent { message }, _)
-                | (HandlerFailure::Other { message }, ErrorMode::Permanent) => {
-                    Self::Failed { message }
-                }
-                (HandlerFailure::Exhausted(limit), _) => Self::Failed {
-                    message: limit.to_string(),
-                },
-                (HandlerFailure::Other { message }, ErrorMode::Ignored) => {
-                    Self::Ignored { message }
-                }
-                (HandlerFailure::Other { message }, ErrorMode::Temporary) => {
-                    retry(message, Some(policy.backoff.unwrap_or(default_backoff)))
-                }
-            },
+        let failure = match outcome {
+            Outcome::Success(result) => return Self::Succeeded(result),
+            Outcome::Waiting { delay } => return Self::Waiting { delay },
+            Outcome::Error(failure) => failure,
+        };
+        let after = match &failure {
+            HandlerFailure::Temporary { delay, .. } => policy.after_temporary_error(*delay, calls),
+            HandlerFailure::Other { .. } => policy.after_arbitrary_error(default_backoff, calls),
+            HandlerFailure::Permanent { .. } | HandlerFailure::Exhausted(_) => AfterFailure::Fail,
+        };
+        let message = failure.to_string();
+        match after {
+            AfterFailure::Retry(delay) => Self::Retry { message, delay },
+            AfterFailure::Fail => Self::Failed { message },
+            AfterFailure::Ignore => Self::Ignored { message },
         }
     }
 

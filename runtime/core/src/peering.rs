@@ -1,7 +1,7 @@
-//! Operators that know of each other: who is alive, and who has to wait for whom.
+//! Peering: decides whether an operator runs or pauses because of other operators.
 //!
 //! Each operator keeps a record of itself in the status of a shared object, and renews it. The
-//! form of the records is Kopf's, so operators of both kinds understand each other.
+//! records have Kopf's form, so operators of both kinds can share a peering object.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,53 +15,53 @@ use crate::time;
 /// The priority of an operator on a developer's machine.
 pub const DEV_PRIORITY: i64 = 666;
 
-/// How long a record counts that does not say so itself.
+/// The lifetime of a record that names none.
 const DEFAULT_LIFETIME: Duration = Duration::from_secs(60);
 
-/// An operator as its record tells of it.
+/// The record of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// Who it is.
+    /// Its identity.
     pub identity: String,
-    /// The higher one goes ahead.
+    /// The operator with the highest priority runs.
     pub priority: i64,
-    /// How long the record counts without being renewed.
+    /// The time for which the record is valid without renewal.
     pub lifetime: Duration,
-    /// When the record was renewed, by the clock of its owner.
+    /// The time of the last renewal, by the clock of its owner.
     pub lastseen: Timestamp,
 }
 
-/// The operator that decides.
+/// The operator for which the decision is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnPeer {
-    /// Who it is.
+    /// Its identity.
     pub identity: String,
-    /// The higher one goes ahead.
+    /// The operator with the highest priority runs.
     pub priority: i64,
-    /// What happens among equals.
+    /// The rule for operators of the same priority.
     pub ties: Ties,
 }
 
-/// What happens among operators of the same priority.
+/// The rule for operators of the same priority.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ties {
     /// All of them pause, as Kopf does.
     #[default]
     Pause,
-    /// The one whose identity sorts first goes ahead, the others pause.
+    /// The one whose identity sorts first runs, the others pause.
     FirstIdentity,
 }
 
 /// A point in time on both clocks of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockReading {
-    /// What the clock on the wall says, which other machines may disagree with.
+    /// The wall clock, which may differ from those of other machines.
     pub wall: Timestamp,
-    /// The time since some fixed moment, which never jumps.
+    /// The monotonic clock: the time since a fixed moment.
     pub uptime: Duration,
 }
 
-/// The records of one peering object, as they were seen to come, change and go.
+/// The records of one peering object, with the times at which they were observed to change.
 #[derive(Clone, Debug, Default)]
 pub struct Peers {
     records: BTreeMap<String, PeerObservation>,
@@ -71,40 +71,40 @@ pub struct Peers {
 #[derive(Clone, Debug)]
 struct PeerObservation {
     peer: Peer,
-    /// Since when the record is as it is, on our own clock.
+    /// The time at which the record was observed first, on our own clock.
     since: Duration,
-    /// Whether it was renewed before our eyes, so that somebody was alive then.
+    /// Whether we observed its renewal, so that its operator was alive then.
     renewed: bool,
 }
 
-/// What the records of a peering object mean to an operator.
+/// The decision for an operator, by the records of a peering object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeeringDecision {
-    /// Whether it may run.
+    /// Whether it runs or pauses.
     pub action: PeeringAction,
-    /// How many others are alive.
+    /// The number of other operators that are alive.
     pub alive: usize,
-    /// Records of operators that are gone, which anybody may remove.
+    /// The identities of expired records, which any operator may remove.
     pub dead: Vec<String>,
-    /// When to decide again if nothing changes until then.
+    /// The time until the next decision, if no record changes before.
     pub recheck: Option<Duration>,
 }
 
-/// Whether an operator may run.
+/// The action of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PeeringAction {
-    /// Nobody else wants to.
+    /// It runs.
     Run,
-    /// These go ahead.
+    /// It pauses: these have a higher priority, or come first among equals.
     PauseForHigher(Vec<Peer>),
-    /// These have the same priority, and nothing decides between them.
+    /// It pauses: these have the same priority.
     PauseForEqual(Vec<Peer>),
 }
 
 // === impl Peer ===
 
 impl Peer {
-    /// Reads a record, with Kopf's defaults for what is missing or makes no sense.
+    /// Reads a record, with Kopf's defaults for missing and invalid values.
     #[must_use]
     pub fn read(identity: &str, record: &Map<String, Value>, now: Timestamp) -> Self {
         let seconds = |value: &Value| match value {
@@ -140,7 +140,7 @@ impl Peer {
         })
     }
 
-    /// A patch of the peering object that says this operator is alive.
+    /// The patch of the peering object that renews the record of this operator.
     #[must_use]
     pub fn announcement(&self) -> Value {
         json!({"status": {(&self.identity): self.record()}})
@@ -153,7 +153,7 @@ impl fmt::Display for Peer {
     }
 }
 
-/// A patch of the peering object that removes the records of these operators.
+/// The patch of the peering object that removes the records of these operators.
 #[must_use]
 pub fn removal<'a>(identities: impl IntoIterator<Item = &'a str>) -> Value {
     let gone: Map<String, Value> = identities
@@ -163,8 +163,8 @@ pub fn removal<'a>(identities: impl IntoIterator<Item = &'a str>) -> Value {
     json!({"status": gone})
 }
 
-/// The pause between two renewals of a record: short of its lifetime by `leeway`, which is chosen
-/// by chance so that many operators do not come at once, but never below a second.
+/// The pause between two renewals of a record: its lifetime less a random `leeway`, so that many
+/// operators do not renew at once, but at least a second.
 #[must_use]
 pub fn keepalive(lifetime: Duration, leeway: Duration) -> Duration {
     let shortest = Duration::from_secs(1);
@@ -174,7 +174,7 @@ pub fn keepalive(lifetime: Duration, leeway: Duration) -> Duration {
 // === impl Peers ===
 
 impl Peers {
-    /// Takes in the object as it is now.
+    /// Records the object as it is now.
     pub fn observe(&mut self, object: &Value, now: ClockReading) {
         let status = object.get("status").and_then(Value::as_object);
         let present: BTreeMap<&String, Peer> = status
@@ -210,12 +210,12 @@ impl Peers {
         self.observed_once = true;
     }
 
-    /// Forgets everything: the object is gone.
+    /// Removes all records: the object was deleted.
     pub fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// Whether `own` may run.
+    /// Decides whether `own` runs.
     #[must_use]
     pub fn decide(&self, own: &OwnPeer, now: ClockReading) -> PeeringDecision {
         let others = || {
@@ -223,7 +223,7 @@ impl Peers {
             records.filter(|it| it.peer.identity != own.identity)
         };
         let alive = || others().filter(|it| !it.is_dead(now));
-        let ahead: Vec<&PeerObservation> = alive()
+        let higher: Vec<&PeerObservation> = alive()
             .filter(|it| match it.peer.priority.cmp(&own.priority) {
                 std::cmp::Ordering::Greater => true,
                 std::cmp::Ordering::Less => false,
@@ -232,18 +232,22 @@ impl Peers {
                 }
             })
             .collect();
-        let level: Vec<&PeerObservation> = alive()
+        let equal: Vec<&PeerObservation> = alive()
             .filter(|it| own.ties == Ties::Pause && it.peer.priority == own.priority)
             .collect();
-        let recheck = ahead.iter().chain(&level).map(|it| it.time_left(now)).min();
+        let recheck = higher
+            .iter()
+            .chain(&equal)
+            .map(|it| it.time_left(now))
+            .min();
         let peers =
             |list: Vec<&PeerObservation>| list.into_iter().map(|it| it.peer.clone()).collect();
         let dead = others().filter(|it| it.is_dead(now));
         let dead = dead.map(|it| it.peer.identity.clone()).collect();
-        let action = if !ahead.is_empty() {
-            PeeringAction::PauseForHigher(peers(ahead))
-        } else if !level.is_empty() {
-            PeeringAction::PauseForEqual(peers(level))
+        let action = if !higher.is_empty() {
+            PeeringAction::PauseForHigher(peers(higher))
+        } else if !equal.is_empty() {
+            PeeringAction::PauseForEqual(peers(equal))
         } else {
             PeeringAction::Run
         };
@@ -261,11 +265,11 @@ impl PeerObservation {
         self.time_left(now).is_zero()
     }
 
-    /// How long the record still counts.
+    /// The time for which the record is still valid.
     ///
-    /// What was renewed before our eyes counts for its lifetime from then on by our own clock,
-    /// whatever the other's says. What was there at the first look has only the other's time
-    /// stamp to go by, but does not outlast its lifetime either.
+    /// A record whose renewal we observed is valid for its lifetime from then on, by our own clock.
+    /// For a record of the first observation only the time stamp of its owner is known; it is not
+    /// valid for longer than its lifetime either.
     fn time_left(&self, now: ClockReading) -> Duration {
         let watched = now.uptime.saturating_sub(self.since);
         let left = self.peer.lifetime.saturating_sub(watched);

@@ -1,4 +1,4 @@
-//! Everything about where and how facts are kept on objects, as one value.
+//! The storages of an operator: the finalizer, progress, and last handled state of its objects.
 
 use std::sync::Arc;
 
@@ -22,14 +22,14 @@ use crate::{
     progress::{ProgressStorage, multi::MultiProgress},
 };
 
-/// Where facts are kept; the default is Kopf's.
+/// The storages on an object; the default is Kopf's.
 #[derive(Clone, Debug)]
 pub struct Persistence {
-    /// The finalizer.
+    /// The name of the finalizer.
     pub finalizer: String,
-    /// Where progress is kept.
+    /// The storage of progress records.
     pub progress: Arc<dyn ProgressStorage>,
-    /// Where the last handled state is kept.
+    /// The storage of the last handled state.
     pub diffbase: Arc<dyn DiffBaseStorage>,
     /// Fields that never count as changes.
     pub ignored: Vec<FieldPath>,
@@ -49,7 +49,7 @@ impl Default for Persistence {
 }
 
 impl Persistence {
-    /// Looks at an event: what the object was, what it is, and what that means.
+    /// The change that an event shows: last handled state, present state, their diff, and reason.
     #[must_use]
     pub fn observe_change(
         &self,
@@ -64,7 +64,7 @@ impl Persistence {
         ObservedChange::detect(view, event, history, &self.finalizer, old, new)
     }
 
-    /// The present state, without anything that the storages keep on the object.
+    /// The present state, without what the storages keep on the object.
     #[must_use]
     pub fn essence(&self, view: ObjectView<'_>, rules: &EssenceRules) -> Essence {
         let mut essence = Essence::of(view, rules);
@@ -73,7 +73,7 @@ impl Persistence {
         essence
     }
 
-    /// Whether an annotation is one that the storages keep facts in.
+    /// Whether an annotation belongs to the storages.
     #[must_use]
     pub fn owns_annotation(&self, annotation: &str) -> bool {
         let body = json!({"metadata": {"annotations": {annotation: ""}}});
@@ -94,7 +94,7 @@ impl Persistence {
         }
     }
 
-    /// A state in the form in which it may be kept: of sensitive objects only digests.
+    /// A state in the form in which it may be stored: only digests for sensitive objects.
     #[must_use]
     pub fn storable(&self, state: &Essence, view: ObjectView<'_>) -> Baseline {
         if is_sensitive(view) {
@@ -105,8 +105,8 @@ impl Persistence {
         }
     }
 
-    /// Completes a patch before it is sent: any write wakes the object up, so that the
-    /// annotation for waking up can go.
+    /// Removes the touch annotation along with the other writes of a patch: any write makes the
+    /// API server send an event, so that the annotation is no longer needed.
     pub fn purge_touch(&self, view: ObjectView<'_>, patch: &mut ObjectPatch) {
         if !patch.is_empty() {
             self.progress.touch(None, view, patch);

@@ -1,8 +1,8 @@
-//! Which Kubernetes events are sent: repeats are counted, many similar ones become one, and each
-//! object has a budget.
+//! Decides which Kubernetes events are sent: repeats are counted, many similar events are combined,
+//! and each object has a budget.
 //!
-//! The [`EventCorrelator`] is the queue of events as well: what waits is merged while it waits, so that a
-//! flood costs a few requests and little memory. The rules are those of client-go.
+//! The [`EventCorrelator`] is the queue of events, too: it merges waiting events, so that many
+//! events cost few requests and little memory. The rules are those of client-go.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -15,68 +15,68 @@ use jiff::Timestamp;
 /// The longest message that the API accepts.
 pub const LONGEST_MESSAGE: usize = 1024;
 
-/// What combined events begin with.
+/// The beginning of the message of combined events.
 const COMBINED: &str = "(combined from similar events): ";
 
-/// Of what an object may have how much.
+/// The limits of events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventLimits {
     /// Requests that an object may cause at once.
     pub burst: u32,
     /// The time after which an object may cause one more.
     pub refill: Duration,
-    /// How many events with the same type and reason and different messages are told apart.
+    /// The number of events with the same type and reason that keep their own messages.
     pub similar: usize,
-    /// For how long they are remembered.
+    /// The time for which they are remembered.
     pub similar_within: Duration,
-    /// How soon a count may be updated.
+    /// The shortest time between updates of a count.
     pub update_every: Duration,
-    /// Events that wait; beyond that the oldest are dropped.
+    /// The number of waiting events; of more, the oldest are dropped.
     pub waiting: usize,
-    /// Events that are remembered after they were sent, so that repeats are counted.
+    /// The number of sent events that are remembered, so that repeats are counted.
     pub remembered: usize,
     /// Pauses before an event is sent again; after the last one it is dropped.
     pub retries: Vec<Duration>,
 }
 
-/// An event, as somebody wants it posted.
+/// The content of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventContent {
-    /// Such as `Normal` or `Warning`.
+    /// The type, such as `Normal` or `Warning`.
     pub r#type: String,
-    /// Why, in one word.
+    /// The reason, in one word.
     pub reason: String,
-    /// What happened.
+    /// The message.
     pub message: String,
-    /// When.
+    /// Its time.
     pub at: Timestamp,
 }
 
-/// An event that is known by its object and its content.
+/// The key of an event: its object and content.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct EventKey<S> {
     /// The object.
     pub subject: S,
-    /// Such as `Normal` or `Warning`.
+    /// The type, such as `Normal` or `Warning`.
     pub r#type: String,
-    /// Why, in one word.
+    /// The reason, in one word.
     pub reason: String,
-    /// What happened; none stands for anything similar.
+    /// The message; none for combined events.
     message: Option<String>,
 }
 
 /// An event that is to be sent now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueEvent<S> {
-    /// Which one, for [`EventCorrelator::sent`] and its like.
+    /// Its key, for [`EventCorrelator::sent`], `recreate`, `failed` and `forget`.
     pub key: EventKey<S>,
-    /// What it says.
+    /// Its message.
     pub message: String,
-    /// How often it happened.
+    /// The number of occurrences.
     pub count: u32,
-    /// When it happened first.
+    /// The time of the first occurrence.
     pub first: Timestamp,
-    /// When it happened last.
+    /// The time of the last occurrence.
     pub last: Timestamp,
     /// The name of the event that is to be updated; none for one that is to be created.
     pub update: Option<String>,
@@ -107,7 +107,7 @@ struct Similar {
     since: Duration,
 }
 
-/// The events of all objects, those that wait and those that were sent.
+/// The events of all objects, both waiting and sent.
 #[derive(Clone, Debug)]
 pub struct EventCorrelator<S> {
     limits: EventLimits,
@@ -138,7 +138,7 @@ impl Default for EventLimits {
 // === impl EventCorrelator ===
 
 impl<S: Clone + Eq + Hash> EventCorrelator<S> {
-    /// Nothing happened so far.
+    /// A correlator without events.
     #[must_use]
     pub fn new(limits: EventLimits) -> Self {
         Self {
@@ -151,7 +151,7 @@ impl<S: Clone + Eq + Hash> EventCorrelator<S> {
         }
     }
 
-    /// Notes what is to be posted. `now` is the time since any fixed moment.
+    /// Adds an event to be sent. `now` is the time since any fixed moment.
     pub fn add(&mut self, subject: S, content: EventContent, now: Duration) {
         let mut message = shortened(&content.message);
         let distinct = self.is_distinct(&subject, &content, now);
@@ -188,7 +188,7 @@ impl<S: Clone + Eq + Hash> EventCorrelator<S> {
         self.make_room();
     }
 
-    /// The next event that may be sent, which then counts as sent until the opposite is told.
+    /// The next event that may be sent; it counts as sent unless `failed` is called.
     pub fn next(&mut self, now: Duration) -> Option<DueEvent<S>> {
         let ready = |it: &mut Self, key: &EventKey<S>| {
             let entry = it.entries.get(key);
@@ -212,7 +212,7 @@ impl<S: Clone + Eq + Hash> EventCorrelator<S> {
         })
     }
 
-    /// How long it takes until something that waits may be sent; none if nothing waits.
+    /// The time until a waiting event may be sent; none if no event waits.
     #[must_use]
     pub fn wait(&self, now: Duration) -> Option<Duration> {
         let waits = self.queue.iter().filter_map(|key| {
@@ -223,7 +223,7 @@ impl<S: Clone + Eq + Hash> EventCorrelator<S> {
         waits.min()
     }
 
-    /// Lets everything be sent without waiting for more of the same.
+    /// Lets all waiting events be sent without a delay for repeats.
     pub fn skip_delays(&mut self) {
         for key in &self.queue {
             if let Some(entry) = self.entries.get_mut(key) {
@@ -232,7 +232,7 @@ impl<S: Clone + Eq + Hash> EventCorrelator<S> {
         }
     }
 
-    /// The event is stored under this name.
+    /// The API server stored the event under this name.
     pub fn sent(&mut self, key: &EventKey<S>, name: &str) {
         if let Some(entry) = self.entries.get_mut(key) {
             entry.name = Some(name.to_owned());
@@ -240,7 +240,8 @@ impl<S: Clone + Eq + Hash> EventCorrelator<S> {
         }
     }
 
-    /// The event that was to be updated is not there any more, or must not be: it begins anew.
+    /// The event that was to be updated does not exist any more, or may not be updated: it is
+    /// created again.
     pub fn recreate(&mut self, key: &EventKey<S>) {
         if let Some(entry) = self.entries.get_mut(key) {
             entry.name = None;
@@ -249,7 +250,7 @@ impl<S: Clone + Eq + Hash> EventCorrelator<S> {
         }
     }
 
-    /// The event could not be sent; `false` if it is given up.
+    /// The event could not be sent; returns `false` if it is dropped.
     pub fn failed(&mut self, key: &EventKey<S>, now: Duration) -> bool {
         let Some(entry) = self.entries.get_mut(key) else {
             return false;
@@ -264,13 +265,13 @@ impl<S: Clone + Eq + Hash> EventCorrelator<S> {
         true
     }
 
-    /// The event will never be accepted.
+    /// Drops an event that the API server will never accept.
     pub fn forget(&mut self, key: &EventKey<S>) {
         self.entries.remove(key);
         self.queue.retain(|waiting| waiting != key);
     }
 
-    /// How many events were dropped since this was asked last.
+    /// The number of events dropped since the last call.
     pub fn dropped(&mut self) -> u64 {
         std::mem::take(&mut self.dropped)
     }
@@ -283,9 +284,9 @@ impl<S: Clone + Eq + Hash> EventCorrelator<S> {
         }
     }
 
-    /// Whether there are few enough different messages of the sort.
+    /// Whether the event keeps its own message: there are few different ones of its type and reason.
     fn is_distinct(&mut self, subject: &S, content: &EventContent, now: Duration) -> bool {
-        let sort = (
+        let group = (
             subject.clone(),
             content.r#type.clone(),
             content.reason.clone(),
@@ -294,7 +295,7 @@ impl<S: Clone + Eq + Hash> EventCorrelator<S> {
             messages: HashSet::new(),
             since: now,
         };
-        let similar = self.similar.entry(sort).or_insert_with(fresh);
+        let similar = self.similar.entry(group).or_insert_with(fresh);
         if now.saturating_sub(similar.since) > self.limits.similar_within {
             *similar = fresh();
         }
@@ -338,12 +339,12 @@ impl<S: Clone + Eq + Hash> EventCorrelator<S> {
         if missing <= 0.0 {
             return Duration::ZERO;
         }
-        // A moment more, so that rounding does not wake anybody in vain.
+        // A little longer, so that rounding does not end the wait too early.
         self.limits.refill.mul_f64(missing) + Duration::from_millis(1)
     }
 
-    /// Keeps to the limits: of what waits, the oldest goes; of what was sent, the half that was not
-    /// touched for longest.
+    /// Enforces the limits: drops the oldest waiting events, and the half of the sent ones that had
+    /// no repeat for the longest time.
     fn make_room(&mut self) {
         while self.queue.len() > self.limits.waiting {
             if let Some(key) = self.queue.pop_front() {
@@ -363,12 +364,12 @@ impl<S: Clone + Eq + Hash> EventCorrelator<S> {
         let alive: HashSet<&S> = self.entries.keys().map(|key| &key.subject).collect();
         self.similar
             .retain(|(subject, ..), _| alive.contains(subject));
-        // Who has no events any more has its full budget back, which is a little too much.
+        // An object without remembered events gets its full budget back, a little early.
         self.buckets.retain(|subject, _| alive.contains(subject));
     }
 }
 
-/// Keeps the beginning and the end of what is too long.
+/// A message of the allowed length: of a longer one, its beginning and end.
 #[must_use]
 pub fn shortened(message: &str) -> String {
     let length = message.chars().count();

@@ -1,4 +1,4 @@
-//! What is remembered on an object about its unfinished handling, and where.
+//! The progress records of handlers on an object, and their storages.
 
 pub mod annotations;
 pub mod key;
@@ -14,7 +14,7 @@ use crate::{
     progress::record::Record,
 };
 
-/// A place on the object for progress records; users may bring their own.
+/// A storage of progress records on the object; users may implement their own.
 ///
 /// Everything is read from the body of an event and written into the patch that follows it.
 pub trait ProgressStorage: Debug + Send + Sync {
@@ -27,16 +27,16 @@ pub trait ProgressStorage: Debug + Send + Sync {
     /// Removes the record of a handler.
     fn purge(&self, id: &HandlerId, view: ObjectView<'_>, patch: &mut ObjectPatch);
 
-    /// Writes, or removes, something meaningless that makes the API server send an event.
+    /// Writes or removes a value without meaning, so that the API server sends an event.
     fn touch(&self, value: Option<&str>, view: ObjectView<'_>, patch: &mut ObjectPatch);
 
-    /// Takes everything of this storage out of an essence.
+    /// Removes everything of this storage from an essence.
     fn clear(&self, essence: &mut Essence);
 
-    /// The notes about states that handlers saw, which Kopf does not know.
+    /// The notes of the states that handlers finished on; Kopf has no such notes.
     fn fetch_handled_states(&self, view: ObjectView<'_>) -> Option<String>;
 
-    /// Writes, or removes, these notes.
+    /// Writes or removes these notes.
     fn store_handled_states(
         &self,
         notes: Option<&str>,
@@ -44,6 +44,6 @@ pub trait ProgressStorage: Debug + Send + Sync {
         patch: &mut ObjectPatch,
     );
 
-    /// How many bytes the notes may take on this object, beside what the patch brings.
+    /// The number of bytes that the notes may take on this object, beside the patch.
     fn handled_states_budget(&self, view: ObjectView<'_>, patch: &ObjectPatch) -> usize;
 }

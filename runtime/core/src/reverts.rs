@@ -1,8 +1,8 @@
-//! Whether somebody undoes what we write, again and again, and how slow to become about it.
+//! Detects that another client keeps reverting our writes, and decides how long to pause.
 //!
-//! Two who undo each other's writes would go on as fast as the server answers. So when an object is
-//! written to suspiciously often, the states on which that happens are marked: a state that is
-//! there again, although something was written on it, was brought back by somebody else.
+//! Two clients that revert each other's writes would continue as fast as the API server responds.
+//! So the states of an object are remembered while we write to it very often: if a state returns
+//! after we wrote to it, another client has reverted our write.
 
 use std::{
     collections::VecDeque,
@@ -21,22 +21,22 @@ use crate::{
     time,
 };
 
-/// More writes than this within the window are suspicious.
+/// The number of writes within the window above which reverts are suspected.
 const MAX_WRITES: u8 = 10;
 
-/// The seconds within which writes are counted.
+/// The length of the window in seconds.
 const WINDOW: u16 = 10;
 
-/// After so much time without a state that is there again, all is forgiven.
+/// The time without reverts after which the history is dropped.
 const QUIET_PERIOD: Duration = Duration::from_secs(60);
 
-/// Whoever changes an object to and fro with good reason is not kept waiting for longer.
+/// The longest pause, for objects that users change to and fro on purpose.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// How many states are compared.
+/// The number of states that are remembered.
 const REMEMBERED: usize = 16;
 
-/// How quickly an object is written to; every object has one, so it is small.
+/// The rate of writes to an object; every object has one, so it is small.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteRate {
     since: u16,
@@ -44,15 +44,15 @@ pub struct WriteRate {
     has_history: bool,
 }
 
-/// The essential part of a state: two states with the same mark call for the same write.
+/// The digest of a state: two states with the same digest lead to the same write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StateDigest(u64);
 
-/// The marks of an object that is written to suspiciously often.
+/// The states of an object to which we write very often.
 #[derive(Clone, Debug, Default)]
 pub struct RevertHistory {
     written_on: VecDeque<StateDigest>,
-    /// How many states came back so far.
+    /// The number of reverts so far.
     reverts: u32,
     /// The end of the last pause.
     paused_until: Timestamp,
@@ -73,20 +73,20 @@ impl WriteRate {
         self.writes = self.writes.saturating_add(1);
     }
 
-    /// Whether states are to be marked.
+    /// Whether states are to be remembered.
     #[must_use]
     pub fn is_suspicious(self, now: Timestamp) -> bool {
         let recent = seconds(now).wrapping_sub(self.since) <= WINDOW;
         self.has_history || recent && self.writes > MAX_WRITES
     }
 
-    /// Notes whether there is a [`RevertHistory`] about the object.
+    /// Records whether there is a [`RevertHistory`] of the object.
     pub fn set_has_history(&mut self, has_history: bool) {
         self.has_history = has_history;
     }
 }
 
-/// The last bits are enough to tell a short time.
+/// The last 16 bits of the seconds are enough for short times.
 fn seconds(now: Timestamp) -> u16 {
     u16::try_from(now.as_second().rem_euclid(1 << 16)).unwrap_or_default()
 }
@@ -94,8 +94,8 @@ fn seconds(now: Timestamp) -> u16 {
 // === impl StateDigest ===
 
 impl StateDigest {
-    /// Marks a state by all that decisions are made of, except annotations of others: those who
-    /// contend may leave a stamp each time.
+    /// The digest of all that decisions depend on, except annotations of other clients: a client
+    /// that reverts our writes may write a time stamp each time.
     #[must_use]
     pub fn of(
         change: &ObservedChange,
@@ -126,8 +126,8 @@ impl StateDigest {
 // === impl RevertHistory ===
 
 impl RevertHistory {
-    /// Whether the state was brought back, and how long to let it be: `pauses` tells the pause
-    /// after so many others. After the pause, the same state may be written on again.
+    /// The pause before a write to this state, if another client has restored it. `pauses` gives
+    /// the pause after so many reverts. After the pause, the write is made.
     pub fn pause_for(
         &mut self,
         state: StateDigest,
@@ -150,7 +150,7 @@ impl RevertHistory {
         Some(pause)
     }
 
-    /// Notes that something was written on a state.
+    /// Records a write to a state.
     pub fn record_write(&mut self, state: StateDigest, now: Timestamp) {
         if self.written_on.is_empty() {
             self.paused_until = now;
@@ -161,7 +161,7 @@ impl RevertHistory {
         }
     }
 
-    /// Whether no state came back for long enough.
+    /// Whether there was no revert for the quiet period.
     #[must_use]
     pub fn is_over(&self, now: Timestamp) -> bool {
         time::elapsed(self.paused_until, now) > QUIET_PERIOD
@@ -200,40 +200,44 @@ mod tests {
     }
 
     #[test]
-    fn a_pace_costs_an_object_four_bytes() {
+    fn a_write_rate_takes_four_bytes() {
         assert_eq!(size_of::<WriteRate>(), 4);
     }
 
     #[test]
-    fn each_return_of_a_state_is_waited_for_longer_until_there_is_peace() {
+    fn pauses_grow_with_each_revert_until_the_quiet_period() {
         let (one, other) = (StateDigest(1), StateDigest(2));
         let mut history = RevertHistory::default();
         let mut now = 0;
         for round in 0..5 {
             let pause = history.pause_for(one, at(now), pauses);
             if round > 0 {
-                let pause = pause.expect("it is there again");
+                let pause = pause.expect("the state returned");
                 assert_eq!(pause, Duration::from_secs(round));
                 now += i64::try_from(pause.as_secs()).expect("short");
                 assert_eq!(
                     history.pause_for(one, at(now), pauses),
                     None,
-                    "it has waited"
+                    "the pause is over"
                 );
             }
             history.record_write(one, at(now));
-            assert_eq!(history.pause_for(other, at(now), pauses), None, "it is new");
+            assert_eq!(
+                history.pause_for(other, at(now), pauses),
+                None,
+                "the state is new"
+            );
         }
         assert!(!history.is_over(at(now + 60)));
         assert!(history.is_over(at(now + 61)));
         assert_eq!(
             history.pause_for(one, at(now + 61), pauses),
             None,
-            "forgiven"
+            "the history is dropped"
         );
         history.record_write(one, at(now + 61));
         let pause = history.pause_for(one, at(now + 62), pauses);
-        assert_eq!(pause, Some(Duration::from_secs(1)), "from the beginning");
+        assert_eq!(pause, Some(Duration::from_secs(1)), "the first pause again");
     }
 
     #[test]
@@ -244,19 +248,19 @@ mod tests {
             history.record_write(one, at(now));
             let pause = history
                 .pause_for(one, at(now), pauses)
-                .expect("there again");
+                .expect("the state returned");
             assert!(pause <= LONGEST_PAUSE);
             now += i64::try_from(pause.as_secs()).expect("short");
             assert_eq!(
                 history.pause_for(one, at(now), pauses),
                 None,
-                "it has waited"
+                "the pause is over"
             );
         }
     }
 
     #[test]
-    fn a_state_is_let_be_even_if_it_changes_to_and_fro_meanwhile() {
+    fn two_states_that_alternate_are_both_paused() {
         let (one, other) = (StateDigest(1), StateDigest(2));
         let mut history = RevertHistory::default();
         history.record_write(one, at(0));

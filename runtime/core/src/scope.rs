@@ -1,7 +1,7 @@
-//! Which namespaces an operator serves: patterns of names, and who of the living matches them.
+//! The namespaces that an operator serves: patterns of names, and the namespaces that match.
 //!
-//! A pattern is what Kopf takes: globs separated by commas, where `!` excludes. The first glob
-//! decides who is considered at all, and of the others the rightmost that matches wins.
+//! Patterns are those of Kopf: globs separated by commas, where `!` excludes. A namespace must
+//! match the first glob; of the others, the rightmost one that matches decides.
 
 mod glob;
 pub mod matching;
@@ -14,38 +14,38 @@ use self::glob::Glob;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamespacePattern {
     text: String,
-    decisive: Glob,
+    first: Glob,
     others: Vec<(GlobEffect, Glob)>,
 }
 
-/// What a glob after the first does with those that it matches.
+/// The effect of a glob after the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum GlobEffect {
     Include,
     Exclude,
 }
 
-/// Why a pattern cannot be what its author meant.
+/// The reason why a pattern is probably a mistake.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatternProblem {
-    /// There is no name of no characters.
+    /// A glob is empty, and names are not.
     #[error("a glob is empty")]
     Empty,
-    /// The first glob is a name, so that nothing else can be included.
+    /// The first glob is a name, so that no other namespace can be included.
     #[error(
         "{part:?} is never served: only what matches the first glob {first:?} is; \
          several namespaces are several patterns"
     )]
     Unreachable {
-        /// The glob in vain.
+        /// The glob without effect.
         part: String,
-        /// The one that decides.
+        /// The first glob.
         first: String,
     },
-    /// No namespace may be named like this.
+    /// Names of namespaces do not contain this character.
     #[error("no namespace has {character:?} in its name")]
     Impossible {
-        /// What is not allowed in names.
+        /// The character.
         character: char,
     },
 }
@@ -53,12 +53,12 @@ pub enum PatternProblem {
 // === impl NamespacePattern ===
 
 impl NamespacePattern {
-    /// Reads a pattern; whatever the text is, it is one.
+    /// Reads a pattern; every text is one.
     #[must_use]
     pub fn new(text: &str) -> Self {
         let mut parts = text.split(',').map(str::trim).peekable();
         let implied = parts.peek().is_none_or(|first| first.starts_with('!'));
-        let decisive = if implied {
+        let first = if implied {
             Glob::new("*")
         } else {
             Glob::new(parts.next().unwrap_or_default())
@@ -72,7 +72,7 @@ impl NamespacePattern {
         });
         Self {
             text: text.to_owned(),
-            decisive,
+            first,
             others: others.collect(),
         }
     }
@@ -80,23 +80,23 @@ impl NamespacePattern {
     /// Whether a namespace of this name is served.
     #[must_use]
     pub fn matches(&self, name: &str) -> bool {
-        let considered = self.decisive.matches(name);
+        let considered = self.first.matches(name);
         let rightmost = self.others.iter().rev().find(|(_, it)| it.matches(name));
         considered && rightmost.is_none_or(|(effect, _)| *effect == GlobEffect::Include)
     }
 
-    /// The only name that matches, if the pattern is just a name.
+    /// The name, if the pattern is just a name.
     #[must_use]
     pub fn literal(&self) -> Option<&str> {
-        let name = self.decisive.literal()?;
+        let name = self.first.literal()?;
         self.others.is_empty().then_some(name)
     }
 
-    /// What is wrong with the pattern, though it could be used.
+    /// The problem of a pattern that is probably a mistake; it could still be used.
     #[must_use]
     pub fn problem(&self) -> Option<PatternProblem> {
         let others = || self.others.iter();
-        let globs = || std::iter::once(&self.decisive).chain(others().map(|(_, glob)| glob));
+        let globs = || std::iter::once(&self.first).chain(others().map(|(_, glob)| glob));
         if globs().any(|glob| glob.text().is_empty()) {
             return Some(PatternProblem::Empty);
         }
@@ -104,10 +104,10 @@ impl NamespacePattern {
         if let Some(character) = globs().find_map(|glob| glob.text().chars().find(foreign)) {
             return Some(PatternProblem::Impossible { character });
         }
-        let first = self.decisive.literal()?;
-        let vain =
+        let first = self.first.literal()?;
+        let unreachable =
             others().find(|(effect, glob)| *effect == GlobEffect::Include && !glob.matches(first));
-        vain.map(|(_, glob)| PatternProblem::Unreachable {
+        unreachable.map(|(_, glob)| PatternProblem::Unreachable {
             part: glob.text().to_owned(),
             first: first.to_owned(),
         })

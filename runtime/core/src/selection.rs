@@ -1,8 +1,7 @@
-//! Which resources of a server are meant by a kind, a short name, a category, a group, or by
-//! everything.
+//! Selectors of resources: by kind, plural, singular, short name, category, group, or all of them.
 //!
-//! The server tells what it serves; [`resolve::resolve`] decides for all declarations of an
-//! operator at once what that means, so that no object is ever watched twice.
+//! Discovery lists the resources of the API server. [`resolve::resolve`] decides for all
+//! declarations of an operator at once which are watched, so that no object is watched twice.
 
 pub mod expected_kinds;
 pub mod resolve;
@@ -10,7 +9,7 @@ pub mod resolve;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// A resource as the server describes it in its discovery.
+/// A resource in the discovery of the API server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DiscoveredResource {
     /// The API group; empty for the core group.
@@ -29,15 +28,15 @@ pub struct DiscoveredResource {
     pub categories: BTreeSet<String>,
     /// Subresources, e.g. `status`.
     pub subresources: BTreeSet<String>,
-    /// What can be done to its objects, permissions aside.
+    /// The verbs of its objects, regardless of permissions.
     pub verbs: BTreeSet<String>,
-    /// Whether its objects live in namespaces.
+    /// Whether it is namespaced.
     pub namespaced: bool,
-    /// Whether this is the version that the server prefers for it.
+    /// Whether this is the preferred version of the API server.
     pub preferred: bool,
 }
 
-/// What resources have to be like for a declaration to be about them.
+/// A selector of resources.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Selector {
     /// The API group; any if none.
@@ -47,7 +46,7 @@ pub struct Selector {
     name: ResourceName,
 }
 
-/// By what resources are known.
+/// The name in a selector.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ResourceName {
     /// The kind, e.g. `Pod`.
@@ -62,14 +61,14 @@ pub enum ResourceName {
     Any(String),
     /// A category, e.g. `all`.
     Category(String),
-    /// No name: all of them are meant.
+    /// No name: all resources.
     Everything,
 }
 
 // === impl DiscoveredResource ===
 
 impl DiscoveredResource {
-    /// `plural.group`, as people and definitions name it.
+    /// `plural.group`, as in the names of definitions.
     #[must_use]
     pub fn name(&self) -> String {
         if self.group.is_empty() {
@@ -89,7 +88,7 @@ impl DiscoveredResource {
         }
     }
 
-    /// Whether its status is written through an endpoint of its own.
+    /// Whether it has the status subresource.
     #[must_use]
     pub fn has_status(&self) -> bool {
         self.subresources.contains("status")
@@ -101,23 +100,23 @@ impl DiscoveredResource {
         !self.plural.contains('/') && self.can("list") && self.can("watch")
     }
 
-    /// Whether its objects can be written to.
+    /// Whether its objects can be patched.
     ///
-    /// A definition that is being deleted offers nothing but to look and to delete, and its objects
-    /// can still be changed: somebody has to take away their finalizers.
+    /// The discovery of a definition that is being deleted has verbs for reading and deletion only,
+    /// but its objects can still be patched, and their finalizers have to be removed.
     #[must_use]
     pub fn is_patchable(&self) -> bool {
         let is_ending = self.can("deletecollection") && !self.can("create") && !self.can("update");
         self.can("patch") || is_ending
     }
 
-    /// Whether its objects tell what happened to others: to follow them all leads in a circle.
+    /// Whether its objects are Kubernetes events: handlers of all of them would cause new ones.
     fn is_event(&self) -> bool {
         self.plural == "events" && matches!(self.group.as_str(), "" | "events.k8s.io")
     }
 
-    /// Whether its objects are how programs find out who of them acts: written every few seconds,
-    /// and by nobody but those programs.
+    /// Whether its objects coordinate programs, which write to them every few seconds: leases and
+    /// peerings.
     fn is_coordination(&self) -> bool {
         match self.group.as_str() {
             "coordination.k8s.io" => self.plural == "leases",
@@ -146,7 +145,7 @@ impl fmt::Display for DiscoveredResource {
 // === impl Selector ===
 
 impl Selector {
-    /// The resources of this name, whatever sort of name it is.
+    /// The resources of this name.
     #[must_use]
     pub fn new(name: ResourceName) -> Self {
         Self {
@@ -180,7 +179,7 @@ impl Selector {
         Self::new(ResourceName::Short(short_name.into()))
     }
 
-    /// The resource that is called so in any of these ways.
+    /// The resource with this kind, plural, singular or short name.
     #[must_use]
     pub fn any_name(name: impl Into<String>) -> Self {
         Self::new(ResourceName::Any(name.into()))
@@ -192,7 +191,7 @@ impl Selector {
         Self::new(ResourceName::Category(category.into()))
     }
 
-    /// All resources, except those that only tell about others.
+    /// All resources, except Kubernetes events.
     #[must_use]
     pub fn everything() -> Self {
         Self::new(ResourceName::Everything)
@@ -205,14 +204,14 @@ impl Selector {
         self
     }
 
-    /// In this version, whether it is the preferred one or not.
+    /// In this version, even if it is not the preferred one.
     #[must_use]
     pub fn in_version(mut self, version: impl Into<String>) -> Self {
         self.version = Some(version.into());
         self
     }
 
-    /// By what the resources are known.
+    /// The name.
     #[must_use]
     pub fn name(&self) -> &ResourceName {
         &self.name
@@ -230,7 +229,7 @@ impl Selector {
         self.group.as_deref()
     }
 
-    /// Whether exactly one resource is meant.
+    /// Whether the selector is for exactly one resource.
     #[must_use]
     pub fn is_specific(&self) -> bool {
         !matches!(
@@ -239,7 +238,7 @@ impl Selector {
         )
     }
 
-    /// Whether some resource could be meant by both.
+    /// Whether a resource could match both selectors.
     #[must_use]
     pub fn may_overlap(&self, other: &Self) -> bool {
         let differ = |a: &Option<String>, b: &Option<String>| {
@@ -254,7 +253,7 @@ impl Selector {
         names && !differ(&self.group, &other.group)
     }
 
-    /// Whether a resource that is known by these names could be meant.
+    /// Whether a resource of these names could match.
     #[must_use]
     pub fn may_select(&self, group: &str, kind: &str, plural: &str) -> bool {
         let named = match &self.name {
@@ -269,7 +268,7 @@ impl Selector {
         named && self.group.as_ref().is_none_or(|wanted| wanted == group)
     }
 
-    /// Whether a resource is meant, versions aside.
+    /// Whether a resource matches, in any version.
     fn selects(&self, resource: &DiscoveredResource) -> bool {
         let named = match &self.name {
             ResourceName::Kind(name) => *name == resource.kind,
@@ -287,7 +286,7 @@ impl Selector {
         named && group.is_none_or(|wanted| *wanted == resource.group)
     }
 
-    /// Whether it is about this version of a resource.
+    /// Whether the selector is for this version of a resource.
     fn wants_version(&self, resource: &DiscoveredResource) -> bool {
         match &self.version {
             Some(version) => *version == resource.version,
@@ -299,8 +298,8 @@ impl Selector {
 // === impl ResourceName ===
 
 impl ResourceName {
-    /// What sort of name it is, as the manifest and the functions of [`Selector`] have it, and the
-    /// name itself: `category` and `all`.
+    /// The key of the name in the manifest, which is a function of [`Selector`], too, and the name
+    /// itself: `category` and `all`.
     #[must_use]
     pub fn parts(&self) -> (&'static str, Option<&str>) {
         match self {
@@ -315,7 +314,7 @@ impl ResourceName {
     }
 }
 
-/// As the manifest has it.
+/// As in the manifest.
 impl fmt::Display for Selector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (key, name) = self.name.parts();

@@ -19,7 +19,7 @@ pub fn parse(text: &str) -> Option<Timestamp> {
     })
 }
 
-/// Drops what storage cannot keep, so that a stored time equals the one in memory.
+/// Drops the nanoseconds, so that a stored time equals the one in memory.
 #[must_use]
 pub fn to_micros(time: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(time.as_microsecond()).unwrap_or(time)
@@ -31,7 +31,7 @@ pub fn elapsed(earlier: Timestamp, later: Timestamp) -> Duration {
     later.duration_since(earlier).try_into().unwrap_or_default()
 }
 
-/// `time` plus a delay, at most the end of the calendar.
+/// `time` plus a delay, at most the latest representable time.
 #[must_use]
 pub fn after(time: Timestamp, delay: Duration) -> Timestamp {
     time.checked_add(delay).unwrap_or(Timestamp::MAX)
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_went_back_measures_nothing() {
+    fn the_elapsed_time_of_a_clock_that_went_back_is_zero() {
         let now: Timestamp = "2020-01-01T00:00:00Z".parse().expect("valid");
         assert_eq!(
             elapsed(after(now, Duration::from_secs(5)), now),

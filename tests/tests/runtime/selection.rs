@@ -330,7 +330,7 @@ async fn an_ambiguous_or_missing_selection_is_reported_until_resolved() -> TestR
         .await
     };
     problem(&format!(
-        "the selection {{kind: {kind}}}: the server serves nothing of the sort"
+        "the selection {{kind: {kind}}}: the API server serves no such resource"
     ))
     .await?;
     let first = twin("").apply(&fixture).await?;
@@ -443,7 +443,7 @@ async fn a_declared_kind_that_is_defined_later_is_handled_by_declaration_and_sel
     let operator = Operator::new("both").resource(declared).resource(selected);
     let operator = in_sandbox(&fixture, operator).spawn(fixture.sandbox.client());
     try_eventually("the missing declared kind is reported", async || {
-        let missed = "Gizmo: the server serves nothing of the sort (yet)".to_owned();
+        let missed = "Gizmo: the API server serves no such resource (yet)".to_owned();
         Ok(operator.problems().contains(&missed).then_some(()))
     })
     .await?;

@@ -1,4 +1,4 @@
-//! The objects that tell the API server which webhooks there are, and whom to ask.
+//! The webhook configuration objects, by which the API server knows the webhooks.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -8,7 +8,7 @@ use super::{
     ConfigurationLifetime, FailurePolicy, Operation, SideEffects, WebhookRole, WebhookSpec,
 };
 use crate::{
-    handler::selector::{LabelDemand, label_demands},
+    handler::selector::{LabelRequirement, label_requirements},
     scope::NamespacePattern,
 };
 
@@ -18,7 +18,7 @@ const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 /// Namespaces without which a cluster does not work.
 pub const SYSTEM_NAMESPACES: [&str; 3] = ["kube-node-lease", "kube-public", "kube-system"];
 
-/// A webhook with the kind that it is about.
+/// A webhook with the kind that it reviews.
 #[derive(Clone, Copy, Debug)]
 pub struct ConfiguredWebhook<'a> {
     /// The API group of the kind; empty for the core group.
@@ -31,21 +31,21 @@ pub struct ConfiguredWebhook<'a> {
     pub spec: &'a WebhookSpec,
 }
 
-/// How the API server reaches whoever answers.
+/// The client configuration of the API server for webhooks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientConfig {
-    /// Where to go; the paths of webhooks are appended.
+    /// The address; the paths of webhooks are appended.
     pub address: Address,
-    /// Whom to trust there, as PEM; if there is nothing, whom the machine trusts.
+    /// The trusted authorities, as PEM; those of the API server's machine if none.
     pub ca_bundle: Option<String>,
 }
 
-/// Where webhooks are served.
+/// The address of the webhook server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// At a URL.
+    /// A URL.
     Url(String),
-    /// By a Service of the cluster.
+    /// A Service of the cluster.
     Service {
         /// The namespace of the Service.
         namespace: String,
@@ -53,32 +53,32 @@ pub enum Address {
         name: String,
         /// The port of the Service.
         port: u16,
-        /// What comes before the paths of the webhooks.
+        /// The prefix of the paths of webhooks.
         path: String,
     },
 }
 
-/// In which namespaces objects are reviewed; objects without a namespace always are.
+/// The namespaces whose objects are reviewed; cluster-scoped objects always are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WebhookNamespaces {
-    /// In all but these.
+    /// All but these.
     AllBut(Vec<String>),
-    /// In these.
+    /// These.
     Only(Vec<String>),
-    /// In those that match one of the patterns, which the API server cannot be told, and are none
-    /// of these.
+    /// Those that match one of the patterns, which a namespace selector cannot express, and are
+    /// not excluded.
     Matching {
-        /// Whose objects are reviewed.
+        /// The patterns.
         patterns: Vec<NamespacePattern>,
-        /// Whose objects are not.
+        /// The excluded namespaces.
         but: Vec<String>,
     },
 }
 
-/// A set of webhooks that cannot be configured.
+/// The reason why webhooks cannot be configured.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigurationError {
-    /// The API server wants at least two dots in the name of a webhook.
+    /// The API server requires at least two dots in the name of a webhook.
     #[error(
         "`{0}` cannot name a webhook configuration: it needs a dot, as in `auto.kopf.dev`, and lower-case letters"
     )]
@@ -177,7 +177,7 @@ impl WebhookNamespaces {
 /// the kind in between where kinds share an id.
 ///
 /// # Errors
-/// If there are no such names.
+/// If the webhooks cannot be named.
 pub fn names(
     name: &str,
     webhooks: &[ConfiguredWebhook<'_>],
@@ -222,7 +222,7 @@ pub fn entries(
     name: &str,
     webhooks: &[ConfiguredWebhook<'_>],
     client: &ClientConfig,
-    reach: &WebhookNamespaces,
+    namespaces: &WebhookNamespaces,
 ) -> Result<Vec<Value>, ConfigurationError> {
     let webhooks: Vec<ConfiguredWebhook<'_>> = webhooks
         .iter()
@@ -241,7 +241,7 @@ pub fn entries(
                 FailurePolicy::Ignore => "Ignore",
             },
             "matchPolicy": "Equivalent",
-            "namespaceSelector": reach.to_json(),
+            "namespaceSelector": namespaces.to_json(),
             "objectSelector": object_selector(spec),
             "rules": [webhook.rule()],
             "sideEffects": match spec.side_effects {
@@ -258,7 +258,7 @@ pub fn entries(
     Ok(webhooks.iter().zip(names).map(entry).collect())
 }
 
-/// Those entries that stay when nobody serves them.
+/// The entries that stay when no replica serves the webhooks.
 #[must_use]
 pub fn persistent(
     entries: &[Value],
@@ -274,7 +274,7 @@ pub fn persistent(
         .collect()
 }
 
-/// Whether a configuration says what it should; what the server adds by itself does not count.
+/// Whether a configuration has the wanted entries; fields that the API server adds are ignored.
 #[must_use]
 pub fn is_in_sync(present: &Value, wanted: &[Value]) -> bool {
     let none = Vec::new();
@@ -282,24 +282,24 @@ pub fn is_in_sync(present: &Value, wanted: &[Value]) -> bool {
         .get("webhooks")
         .and_then(Value::as_array)
         .unwrap_or(&none);
-    let says = |(present, wanted): (&Value, &Value)| {
+    let has_all = |(present, wanted): (&Value, &Value)| {
         wanted.as_object().is_some_and(|wanted| {
             wanted
                 .iter()
                 .all(|(key, value)| present.get(key) == Some(value))
         })
     };
-    present.len() == wanted.len() && present.iter().zip(wanted).all(says)
+    present.len() == wanted.len() && present.iter().zip(wanted).all(has_all)
 }
 
 fn object_selector(spec: &WebhookSpec) -> Value {
-    let demands: BTreeMap<String, LabelDemand> = label_demands(&spec.filters);
-    let expressions: Vec<Value> = demands
+    let requirements: BTreeMap<String, LabelRequirement> = label_requirements(&spec.filters);
+    let expressions: Vec<Value> = requirements
         .into_iter()
-        .map(|(key, demand)| match demand {
-            LabelDemand::In(values) => json!({"key": key, "operator": "In", "values": values}),
-            LabelDemand::Exists => json!({"key": key, "operator": "Exists"}),
-            LabelDemand::Missing => json!({"key": key, "operator": "DoesNotExist"}),
+        .map(|(key, requirement)| match requirement {
+            LabelRequirement::In(values) => json!({"key": key, "operator": "In", "values": values}),
+            LabelRequirement::Exists => json!({"key": key, "operator": "Exists"}),
+            LabelRequirement::Missing => json!({"key": key, "operator": "DoesNotExist"}),
         })
         .collect();
     let mut selector = Map::new();

@@ -1,6 +1,6 @@
-//! Under which name a local cluster reaches the machine that it runs on.
+//! Local clusters for development, and the host name by which they reach this machine.
 
-/// A local cluster, or none that is known.
+/// The kind of a local cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LocalCluster {
     /// k3d, or k3s by another name.
@@ -11,20 +11,20 @@ pub enum LocalCluster {
     Kind,
     /// Docker Desktop.
     DockerDesktop,
-    /// Something else: it is taken to run on this machine.
+    /// Any other: the API server is expected to run on this machine.
     Unknown,
 }
 
-/// What gives a cluster away.
+/// The facts by which a cluster is recognised.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClusterHints<'a> {
     /// The context of the kubeconfig.
     pub context: Option<&'a str>,
     /// The host of the API server.
     pub server: Option<&'a str>,
-    /// What the API server reports as its version, such as `v1.33.1+k3s1`.
+    /// The version of the API server, such as `v1.33.1+k3s1`.
     pub version: Option<&'a str>,
-    /// The names in the certificate of the API server, and of who signed it.
+    /// The names in the certificate of the API server, and of its issuer.
     pub certificate: &'a [String],
 }
 
@@ -57,7 +57,7 @@ impl LocalCluster {
         }
     }
 
-    /// The name of this machine as the cluster knows it.
+    /// The name of this machine in the cluster.
     #[must_use]
     pub fn host(self) -> &'static str {
         match self {
@@ -68,7 +68,7 @@ impl LocalCluster {
         }
     }
 
-    /// Whether requests come from this machine itself, so that nobody else needs to be let in.
+    /// Whether requests come from this machine itself, so that the server can listen locally.
     #[must_use]
     pub fn is_this_machine(self) -> bool {
         self == Self::Unknown
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clusters_are_recognised_by_whatever_gives_them_away() {
+    fn clusters_are_recognised_by_any_of_the_facts() {
         let context = |context| ClusterHints {
             context: Some(context),
             ..ClusterHints::default()

@@ -1,4 +1,4 @@
-//! Reviews as the API server sends them, and the answers to them.
+//! Admission reviews: requests of the API server, and responses to them.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -9,60 +9,60 @@ use serde_json::{Map, Value, value::RawValue};
 use super::Operation;
 use crate::object::patch::{JsonPatch, ObjectPatch, apply_merge, plain_json_patch};
 
-/// A review whose objects are still text: most webhooks read them once, into their own type.
+/// A review whose objects are still text; most webhooks decode them once, into their own type.
 #[derive(Clone, Debug)]
 pub struct AdmissionReview {
-    /// The version of the review, which the answer repeats.
+    /// The version of the review; the response has the same.
     pub version: ReviewVersion,
-    /// What is asked.
+    /// The request.
     pub request: ReviewRequest,
 }
 
 /// The versions of reviews.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub enum ReviewVersion {
-    /// The present one.
+    /// The current version.
     #[serde(rename = "admission.k8s.io/v1")]
     V1,
-    /// The one before.
+    /// The old version.
     #[serde(rename = "admission.k8s.io/v1beta1")]
     V1Beta1,
 }
 
-/// What the API server asks about.
+/// The request in a review.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReviewRequest {
-    /// The identity of the question.
+    /// The UID of the review.
     pub uid: String,
-    /// What the object is.
+    /// The kind of the object.
     #[serde(default)]
     pub kind: GroupVersionKind,
-    /// Under which resource it is known.
+    /// The resource of the object.
     pub resource: GroupVersionResource,
-    /// Which subresource is concerned, if any.
+    /// The subresource, if any.
     #[serde(default)]
     pub sub_resource: Option<String>,
-    /// The name of the object; empty if the server makes one up.
+    /// The name of the object; none if the API server generates it.
     #[serde(default)]
     pub name: Option<String>,
-    /// The namespace of the object, if it lives in one.
+    /// The namespace of the object, if it has one.
     #[serde(default)]
     pub namespace: Option<String>,
-    /// What is about to happen.
+    /// The operation.
     pub operation: Operation,
-    /// Who wants it.
+    /// The user who made the request.
     pub user_info: UserInfo,
-    /// The object as it would be.
+    /// The new object.
     #[serde(default)]
     pub object: Option<Box<RawValue>>,
-    /// The object as it is.
+    /// The old object.
     #[serde(default)]
     pub old_object: Option<Box<RawValue>>,
     /// The options of the request.
     #[serde(default)]
     pub options: Option<Box<RawValue>>,
-    /// Whether nothing will be stored.
+    /// Whether the request is a dry run.
     #[serde(default)]
     pub dry_run: Option<bool>,
 }
@@ -91,53 +91,53 @@ pub struct GroupVersionResource {
     pub resource: String,
 }
 
-/// Who made a request to the API server.
+/// The user who made a request to the API server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct UserInfo {
     /// The name.
     pub username: String,
-    /// The identity that a namesake does not share.
+    /// The UID, which differs for another user of the same name.
     pub uid: String,
     /// The groups.
     pub groups: Vec<String>,
-    /// Whatever else the authentication tells.
+    /// Additional values of the authentication.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
-/// The answer to a review.
+/// The response to a review.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReviewAnswer {
-    /// Why the request is refused; it is allowed if there is no reason.
+    /// The denial; the request is allowed if none.
     pub denial: Option<Denial>,
-    /// What the person who made the request is told in any case.
+    /// Warnings to the user, also for allowed requests.
     pub warnings: Vec<String>,
-    /// How the object is changed.
+    /// The change of the object.
     pub patch: Option<JsonPatch>,
 }
 
-/// Why a request is refused.
+/// The denial of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denial {
-    /// What is wrong.
+    /// The message to the user.
     pub message: String,
-    /// The HTTP status that the person gets.
+    /// The HTTP status for the user.
     pub code: u16,
 }
 
-/// Why a text is not a review.
+/// The reason why a text is not a valid review.
 #[derive(Debug, thiserror::Error)]
 pub enum Malformed {
-    /// It is not JSON, or lacks something.
+    /// It is not JSON, or a field is missing.
     #[error("this is not an AdmissionReview: {0}")]
     Json(#[source] serde_json::Error),
     /// It is another kind of object.
     #[error("expected an AdmissionReview, got kind `{0}`")]
     Kind(String),
-    /// There is no question in it.
+    /// It has no request.
     #[error("the AdmissionReview has no request")]
     NoRequest,
-    /// Nothing to look at.
+    /// The request has no object.
     #[error("the request has neither an object nor an old object")]
     NoObject,
 }
@@ -187,7 +187,7 @@ impl AdmissionReview {
     /// Reads a review.
     ///
     /// # Errors
-    /// If it is not one; the message tells the sender why.
+    /// If the text is not a valid review; the message is for the sender.
     pub fn parse(text: &[u8]) -> Result<Self, Malformed> {
         let envelope: Envelope<'_> = serde_json::from_slice(text).map_err(Malformed::Json)?;
         if envelope.kind != "AdmissionReview" {
@@ -204,7 +204,7 @@ impl AdmissionReview {
         })
     }
 
-    /// The answer as it is sent.
+    /// The response as it is sent.
     #[must_use]
     pub fn answer(&self, answer: &ReviewAnswer) -> Vec<u8> {
         let patch = answer.patch.as_ref().filter(|_| answer.denial.is_none());
@@ -230,19 +230,19 @@ impl AdmissionReview {
 // === impl ReviewRequest ===
 
 impl ReviewRequest {
-    /// The object as it will be, or as it was if it is being deleted.
+    /// The new object, or the old one if it is being deleted.
     #[must_use]
     pub fn body(&self) -> Option<&RawValue> {
         self.object.as_deref().or(self.old_object.as_deref())
     }
 
-    /// The subresource, if one is concerned.
+    /// The subresource, if any.
     #[must_use]
     pub fn subresource(&self) -> Option<&str> {
         self.sub_resource.as_deref()
     }
 
-    /// The API server writes null and the empty text for nothing.
+    /// Replaces nulls and empty texts, which the API server sends for absent values.
     fn drop_empty(&mut self) {
         for text in [&mut self.sub_resource, &mut self.name, &mut self.namespace] {
             text.take_if(|text| text.is_empty());
@@ -256,7 +256,7 @@ impl ReviewRequest {
 // === impl ReviewAnswer ===
 
 impl ReviewAnswer {
-    /// Yes, without any more words.
+    /// The request is allowed, without warnings or changes.
     #[must_use]
     pub fn allowed() -> Self {
         Self {
@@ -267,7 +267,7 @@ impl ReviewAnswer {
     }
 }
 
-/// What a patch makes of an object exactly as it was sent; none if it stays as it is.
+/// The JSON patch that applies a patch to the object as it was sent; none if it stays the same.
 #[must_use]
 pub fn mutation(sent: &Value, patch: ObjectPatch) -> Option<JsonPatch> {
     let requests = patch.into_requests(false);

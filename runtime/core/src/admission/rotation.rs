@@ -1,8 +1,8 @@
-//! When certificates are made, renewed and given up, so that no request ever meets a stranger.
+//! Decides when certificates are created, renewed and dropped, so that clients always trust the
+//! certificate that is served.
 //!
-//! A new authority is first published beside the old one. Only when everybody had time to learn
-//! of it, the server begins to use it; and only when every replica had time to do so, the old
-//! one is forgotten.
+//! A new authority is first published beside the old one. When all clients had time to read it,
+//! the server begins to use it. When all replicas had time to do so, the old one is dropped.
 
 use std::time::Duration;
 
@@ -10,18 +10,18 @@ use jiff::Timestamp;
 
 use crate::time::{after, elapsed};
 
-/// How long things count.
+/// The lifetimes of certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RotationPolicy {
-    /// How long an authority counts.
+    /// The lifetime of an authority.
     pub authority_lifetime: Duration,
-    /// How long a server certificate counts.
+    /// The lifetime of a server certificate.
     pub leaf_lifetime: Duration,
-    /// How long everybody may take to learn of a change.
+    /// The time in which all clients and replicas read a change.
     pub spread: Duration,
 }
 
-/// From when until when something counts.
+/// The validity of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Validity {
     /// Its beginning.
@@ -30,7 +30,7 @@ pub struct Validity {
     pub until: Timestamp,
 }
 
-/// What there is.
+/// The present certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RotationKeys {
     /// The authority that signs.
@@ -39,26 +39,26 @@ pub struct RotationKeys {
     pub leaf: Validity,
     /// Whether that certificate is for the hosts that are served.
     pub covers_hosts: bool,
-    /// When the next authority was published, if there is one.
+    /// The time at which the next authority was published, if there is one.
     pub next_published: Option<Timestamp>,
-    /// When the previous authority ceased to sign, if it is still published.
+    /// The time at which the previous authority was replaced, if it is still published.
     pub previous_retired: Option<Timestamp>,
 }
 
-/// What is to be done.
+/// The next step of the rotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RotationStep {
-    /// Make everything anew: what there is no longer counts.
+    /// Create all certificates: the present ones are not valid.
     Create,
     /// Sign another server certificate.
     Renew,
-    /// Make the next authority and publish it beside the present one.
+    /// Create the next authority and publish it beside the present one.
     Publish,
-    /// Let the next authority sign, and keep the present one published.
+    /// Sign with the next authority, and keep the present one published.
     Switch,
-    /// Cease to publish the previous authority.
+    /// Stop publishing the previous authority.
     Forget,
-    /// Nothing until then.
+    /// Wait until then.
     Wait(Timestamp),
 }
 
@@ -74,13 +74,13 @@ impl Default for RotationPolicy {
 }
 
 impl Validity {
-    /// When it is two thirds over: time to replace it, with time left to repair what goes wrong.
+    /// The time of renewal, after two thirds of the validity: that leaves time for retries.
     fn renewal(self) -> Timestamp {
         after(self.from, elapsed(self.from, self.until) / 3 * 2)
     }
 }
 
-/// What to do about the certificates now.
+/// Decides the next step.
 #[must_use]
 pub fn next(keys: Option<&RotationKeys>, policy: &RotationPolicy, now: Timestamp) -> RotationStep {
     let Some(keys) = keys else {
@@ -90,7 +90,7 @@ pub fn next(keys: Option<&RotationKeys>, policy: &RotationPolicy, now: Timestamp
         return RotationStep::Create;
     }
     if !keys.covers_hosts || now >= keys.leaf.renewal() || now < keys.leaf.from {
-        // A leaf beyond its authority's end would not be longer valid than that.
+        // A certificate that ends with its authority would not become valid for longer.
         if keys.leaf.until < keys.authority.until || !keys.covers_hosts || now >= keys.leaf.until {
             return RotationStep::Renew;
         }

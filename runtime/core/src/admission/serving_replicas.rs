@@ -1,11 +1,11 @@
-//! Which replicas of an operator serve webhooks, so that the last one can put out the light.
+//! The replicas of an operator that serve webhooks; the last one removes the configuration.
 //!
-//! Each replica renews a mark on a shared object. Clocks of machines differ, so a mark says
-//! nothing by its value, only by changing: who sees it change knows that its owner was alive.
+//! Each replica renews a heartbeat on a shared object. Clocks of machines differ, so the value of a
+//! heartbeat means nothing; a replica that observes a change of it knows that its owner is alive.
 
 use std::{collections::BTreeMap, time::Duration};
 
-/// What one replica knows of the others.
+/// The other replicas, as one replica observes them.
 #[derive(Clone, Debug)]
 pub struct ServingReplicas {
     name: String,
@@ -13,7 +13,7 @@ pub struct ServingReplicas {
     others: BTreeMap<String, ReplicaHeartbeat>,
 }
 
-/// The last heartbeat of life of a replica.
+/// The last heartbeat of a replica.
 #[derive(Clone, Debug)]
 struct ReplicaHeartbeat {
     value: String,
@@ -38,7 +38,7 @@ impl ServingReplicas {
         &self.name
     }
 
-    /// Takes notice of the heartbeats as they are now; `clock` is the time since the process started.
+    /// Records the heartbeats as they are now; `clock` is the time since the process started.
     pub fn observe(&mut self, heartbeats: &BTreeMap<String, String>, clock: Duration) {
         self.others.retain(|name, _| heartbeats.contains_key(name));
         for (name, value) in heartbeats {
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replica_is_alive_as_long_as_its_mark_changes() {
+    fn a_replica_is_alive_as_long_as_its_heartbeat_changes() {
         let mut replicas = ServingReplicas::new("a", seconds(10));
         assert!(replicas.is_last(seconds(0)));
         replicas.observe(&heartbeats([("a", "1"), ("b", "1")]), seconds(1));
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replica_that_left_is_forgotten_and_one_just_met_is_alive() {
+    fn a_removed_replica_is_dropped_and_a_new_one_is_alive() {
         let mut replicas = ServingReplicas::new("a", seconds(10));
         replicas.observe(&heartbeats([("b", "1")]), seconds(100));
         assert!(!replicas.is_last(seconds(100)));

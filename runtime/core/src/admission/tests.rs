@@ -1,4 +1,4 @@
-//! Which requests a webhook is about.
+//! The requests that a webhook reviews.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use crate::{
 };
 
 #[test]
-fn a_mutating_webhook_is_asked_about_deletions_only_if_it_says_so() {
+fn a_mutating_webhook_reviews_deletions_only_if_it_names_them() {
     let mut spec = WebhookSpec::new("fix", WebhookRole::Mutating);
     assert!(spec.concerns(Operation::Create, None));
     assert!(!spec.concerns(Operation::Delete, None));
@@ -19,7 +19,7 @@ fn a_mutating_webhook_is_asked_about_deletions_only_if_it_says_so() {
 }
 
 #[test]
-fn subresources_are_asked_about_only_if_wanted() {
+fn subresources_are_reviewed_only_if_named() {
     let mut spec = WebhookSpec::new("check", WebhookRole::Validating);
     let concerns = |spec: &WebhookSpec, sub| spec.concerns(Operation::Update, sub);
     assert!(concerns(&spec, None) && !concerns(&spec, Some("status")));

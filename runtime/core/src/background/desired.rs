@@ -1,52 +1,52 @@
-//! Which daemons and timers an object should have, given those that it has.
+//! Decides which daemons and timers of an object start and stop, and which hold its finalizer.
 
 use super::stopping::StopReason;
 
-/// What there is of one daemon or timer of one object.
+/// The state of one daemon or timer of one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InstanceState {
-    /// Nothing; it may be started.
+    /// It does not run, and may be started.
     Absent,
     /// It runs, or waits for its next tick.
     Running,
-    /// It was asked to stop, and has not stopped yet.
+    /// It got the stop signal, and has not stopped yet.
     Stopping,
-    /// It was asked to stop, did not, and is not waited for any more.
+    /// It got the stop signal, did not stop, and the operator no longer waits for it.
     Abandoned,
-    /// It ended by itself, for as long as this operator runs.
+    /// It ended by itself, and does not start again in this process.
     Finished,
 }
 
-/// What is known of the object and the operator.
+/// Whether the object is being deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectLife {
-    /// It exists, and nobody wants it deleted.
+    /// It exists, and is not being deleted.
     Alive {
-        /// Whether the finalizer holds it already.
+        /// Whether it has the finalizer.
         held: bool,
     },
-    /// Somebody wants it deleted.
+    /// It is being deleted.
     Deleting,
 }
 
-/// What is to be done about one daemon or timer.
+/// The next step for one daemon or timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InstanceStep {
     /// Nothing.
     Leave,
-    /// It is to be started.
+    /// Start it.
     Start,
-    /// It is to be asked to stop.
+    /// Send it the stop signal.
     Stop(StopReason),
 }
 
-/// Tells what to do about one daemon or timer; `matches` says whether its filters hold.
+/// Decides the next step for one daemon or timer; `matches` says whether its filters hold.
 ///
-/// Nothing starts before the finalizer is there: otherwise the object could go and leave a
-/// daemon behind. What is stopping has to be gone before it can be started again.
+/// Nothing starts before the object has the finalizer: otherwise the API server could delete the
+/// object while the daemon runs. A daemon that is stopping starts again only after it has stopped.
 #[must_use]
-pub fn step(presence: InstanceState, matches: bool, life: ObjectLife) -> InstanceStep {
-    match (presence, life) {
+pub fn step(state: InstanceState, matches: bool, life: ObjectLife) -> InstanceStep {
+    match (state, life) {
         (InstanceState::Absent, ObjectLife::Alive { held: true }) if matches => InstanceStep::Start,
         (InstanceState::Running, ObjectLife::Deleting) => {
             InstanceStep::Stop(StopReason::ResourceDeleted)
@@ -58,10 +58,10 @@ pub fn step(presence: InstanceState, matches: bool, life: ObjectLife) -> Instanc
     }
 }
 
-/// Whether the object must not go, or not be let go, because of a daemon or timer.
+/// Whether the object needs the finalizer because of a daemon or timer.
 #[must_use]
-pub fn holds(presence: InstanceState, matches: bool, life: ObjectLife) -> bool {
-    match presence {
+pub fn holds(state: InstanceState, matches: bool, life: ObjectLife) -> bool {
+    match state {
         InstanceState::Running | InstanceState::Stopping => true,
         InstanceState::Absent => matches && life != ObjectLife::Deleting,
         InstanceState::Abandoned | InstanceState::Finished => false,
@@ -76,7 +76,7 @@ mod tests {
     const FREE: ObjectLife = ObjectLife::Alive { held: false };
 
     #[test]
-    fn a_matching_object_is_held_first_and_attended_then() {
+    fn a_matching_object_gets_the_finalizer_before_the_daemon_starts() {
         assert!(holds(InstanceState::Absent, true, FREE));
         assert_eq!(step(InstanceState::Absent, true, FREE), InstanceStep::Leave);
         assert_eq!(step(InstanceState::Absent, true, HELD), InstanceStep::Start);
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_longer_matches_stops_and_then_lets_the_object_go() {
+    fn a_daemon_that_no_longer_matches_stops_and_then_releases_the_object() {
         let stop = InstanceStep::Stop(StopReason::FiltersMismatch);
         assert_eq!(step(InstanceState::Running, false, HELD), stop);
         assert_eq!(
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_matches_again_while_it_stops_is_started_when_it_has_stopped() {
+    fn a_daemon_that_matches_again_while_stopping_starts_when_it_has_stopped() {
         assert_eq!(
             step(InstanceState::Stopping, true, HELD),
             InstanceStep::Leave
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_up_lets_the_object_go_and_has_no_double() {
+    fn an_abandoned_daemon_releases_the_object_and_does_not_start_again() {
         assert!(!holds(InstanceState::Abandoned, true, ObjectLife::Deleting));
         assert_eq!(
             step(InstanceState::Abandoned, true, HELD),
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ended_by_itself_neither_starts_again_nor_holds_the_object() {
+    fn a_finished_daemon_neither_starts_again_nor_holds_the_object() {
         assert_eq!(
             step(InstanceState::Finished, true, HELD),
             InstanceStep::Leave

@@ -1,24 +1,24 @@
-//! How a daemon is stopped: it is asked, then interrupted, then given up.
+//! The stages of stopping a daemon: stop signal, cancellation, abandonment.
 
 use std::{fmt, time::Duration};
 
 use super::Moment;
 
-/// Why a daemon or timer has to stop, or how far that has come.
+/// The reason why a daemon or timer stops, or the stage that stopping has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum StopReason {
-    /// The object does not match the filters any more.
+    /// The object no longer matches the filters.
     FiltersMismatch = 1,
-    /// The object is being deleted, or gone.
+    /// The object is being deleted, or was deleted.
     ResourceDeleted = 1 << 1,
-    /// The operator pauses, for another one is in charge.
+    /// The operator pauses because of another one.
     OperatorPausing = 1 << 2,
     /// The operator stops.
     OperatorExiting = 1 << 3,
-    /// It did not stop by itself in time, and was interrupted.
+    /// It did not stop by itself in time, and was cancelled.
     Cancelled = 1 << 4,
-    /// It did not stop at all, and nobody waits for it any more.
+    /// It did not stop at all, and the operator no longer waits for it.
     Abandoned = 1 << 5,
 }
 
@@ -26,27 +26,27 @@ pub enum StopReason {
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct StopReasons(u8);
 
-/// How long each stage of stopping takes.
+/// The durations of the stages of stopping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StopPolicy {
-    /// The time to stop by itself, before it is interrupted.
+    /// The time to stop by itself before it is cancelled.
     pub backoff: Option<Duration>,
-    /// The time after the interruption, before it is given up; without it there is neither.
+    /// The time after the cancellation before it is abandoned; without it there is neither.
     pub timeout: Option<Duration>,
-    /// How often it is looked after, if it is waited for without end.
+    /// The interval of checks while the operator waits without end.
     pub polling: Option<Duration>,
 }
 
 /// A stage of stopping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopStage {
-    /// It was asked, and has this long to stop by itself.
+    /// It got the stop signal, and has this long to stop by itself.
     Graceful(Duration),
-    /// It is to be interrupted, and has this long to be gone.
+    /// It is cancelled, and has this long to end.
     Cancelling(Duration),
-    /// It is waited for without end; this long until it is looked after again.
+    /// The operator waits without end; this long until the next check.
     Polling(Duration),
-    /// It is given up.
+    /// The operator no longer waits for it.
     Abandoned,
 }
 
@@ -136,7 +136,7 @@ impl fmt::Display for StopReasons {
 // === impl StopPolicy ===
 
 impl StopPolicy {
-    /// The stage of a daemon that was asked to stop some time ago, and how long it lasts.
+    /// The stage at `now` of a daemon that got the stop signal at `asked`, with its remaining time.
     #[must_use]
     pub fn stage(&self, default_polling: Duration, asked: Moment, now: Moment) -> StopStage {
         let age = now.saturating_sub(asked);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_asked_then_interrupted_then_given_up() {
+    fn a_daemon_is_signalled_then_cancelled_then_abandoned() {
         let policy = StopPolicy {
             backoff: Some(seconds(3)),
             timeout: Some(seconds(5)),
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_backoff_it_is_interrupted_at_once() {
+    fn without_a_backoff_it_is_cancelled_at_once() {
         let policy = StopPolicy {
             timeout: Some(seconds(5)),
             ..StopPolicy::default()
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_of_zero_gives_up_at_once() {
+    fn a_timeout_of_zero_abandons_at_once() {
         let policy = StopPolicy {
             timeout: Some(Duration::ZERO),
             ..StopPolicy::default()
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_timeout_it_is_waited_for_without_end() {
+    fn without_a_timeout_the_operator_waits_without_end() {
         let policy = StopPolicy {
             polling: Some(seconds(10)),
             ..StopPolicy::default()
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons_accumulate_and_are_told() {
+    fn reasons_accumulate_and_are_listed() {
         let reasons: StopReasons = [StopReason::Cancelled, StopReason::ResourceDeleted]
             .into_iter()
             .collect();
@@ -235,8 +235,7 @@ mod tests {
     }
 
     proptest! {
-        /// Following the stages as they come leads to the documented total time, without a stage
-        /// of no length, and never back to an earlier stage.
+        /// The stages take the documented total time; none has no length, and none comes twice.
         #[test]
         fn stages_follow_each_other(backoff in proptest::option::of(0u64..50), timeout in 0u64..50) {
             let policy = StopPolicy {

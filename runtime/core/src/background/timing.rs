@@ -1,19 +1,19 @@
-//! When a timer ticks: interval, sharpness, idling, first delay, errors.
+//! Decides when a timer is due: interval, sharp interval, idle time, initial delay, retries.
 
 use std::time::Duration;
 
 use super::Moment;
 
-/// The declared pace of a timer.
+/// The declared timing of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimerTiming {
-    /// Again and again.
+    /// At intervals.
     Every {
-        /// The pause after a tick; for a sharp timer, the distance of the ticks.
+        /// The pause after a call; for a sharp timer, the time between calls.
         interval: Duration,
-        /// Whether ticks keep to a grid, however long they take.
+        /// Whether calls stay on a fixed grid, regardless of their duration.
         sharp: bool,
-        /// How long the object must have been unchanged.
+        /// The time for which the object must have been unchanged.
         idle: Option<Duration>,
     },
     /// Once whenever the object has been unchanged for so long.
@@ -22,21 +22,21 @@ pub enum TimerTiming {
 
 /// The schedule of one timer of one object.
 ///
-/// It is due at [`due`](Self::due), is then asked to [`begin`](Self::begin), and told how the
-/// tick ended: [`finish`](Self::finish) or [`retry`](Self::retry). Essential changes of the object
-/// are reported in between, at any time.
+/// The timer is due at [`due`](Self::due). The caller reports the beginning of a call by
+/// [`begin`](Self::begin), its end by [`finish`](Self::finish) or [`retry`](Self::retry), and
+/// changes of the object's essence by [`change`](Self::change) at any time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticker {
     next: NextTick,
-    /// When the object last changed in what counts; its first sight is a change, too.
+    /// The time of the last change of the essence; the first event is a change, too.
     changed: CompactMoment,
-    /// What the grid of a sharp timer is counted from: the planned time of the last full tick.
+    /// The origin of a sharp timer's grid: the due time of the last call that was no retry.
     planned: CompactMoment,
-    /// When the running attempt began.
+    /// The beginning of the present call.
     began: CompactMoment,
 }
 
-/// A moment in half the memory, as there may be very many timers: nanoseconds, for 584 years.
+/// A moment in half the memory, since there may be very many timers: nanoseconds, for 584 years.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct CompactMoment(u64);
 
@@ -44,24 +44,24 @@ struct CompactMoment(u64);
 enum NextTick {
     /// Not before this moment, nor before the idle time is over.
     Tick(CompactMoment),
-    /// Another attempt of a tick that failed.
+    /// A retry of a failed call.
     Retry(CompactMoment),
-    /// Nothing until the object changes.
+    /// No call until the object changes.
     Change,
 }
 
-/// Timers that start together are spread over a time that grows by this for each of them.
+/// Timers that start together are spread over a time that grows by this for each timer.
 const SPREAD_STEP: Duration = Duration::from_millis(10);
 
-/// A clock that strikes for many timers at once is cheaper than one that strikes for each. A
-/// timer may be late by this part of its period, but by no more than a tenth of a second.
+/// One wake-up for many timers is cheaper than one for each. A timer may be late by this part of
+/// its period, but by no more than a tenth of a second.
 const GRAINS: u32 = 256;
 const COARSEST_GRAIN: Duration = Duration::from_millis(100);
 
 // === impl TimerTiming ===
 
 impl TimerTiming {
-    /// How long the object must have been unchanged.
+    /// The time for which the object must have been unchanged.
     #[must_use]
     pub fn idle(&self) -> Option<Duration> {
         match *self {
@@ -70,10 +70,10 @@ impl TimerTiming {
         }
     }
 
-    /// How much later the first tick comes for one of many objects that were found at once.
+    /// The additional delay of the first call for one of many objects that were listed at once.
     ///
-    /// `started_before` timers started before it, and `chance` is from 0 to 1. A few timers tick at once;
-    /// many are spread over their interval, but over no more than `longest`.
+    /// `started_before` timers started earlier, and `chance` is from 0 to 1. A few timers start at
+    /// once; many are spread over their interval, but over no more than `longest`.
     #[must_use]
     pub fn spread(&self, started_before: u32, chance: f64, longest: Duration) -> Duration {
         let period = self.period();
@@ -84,9 +84,9 @@ impl TimerTiming {
         window.mul_f64(chance.clamp(0.0, 1.0))
     }
 
-    /// When the clock strikes for a timer that is due then: together with others, hardly later.
+    /// The time at which to call a timer that is due at `due`: a little later, with other timers.
     ///
-    /// The schedule itself is not touched, so this adds up to nothing.
+    /// The schedule does not depend on it, so that the delays do not accumulate.
     #[must_use]
     pub fn wake_time(&self, due: Moment) -> Moment {
         let grain = (self.period() / GRAINS).min(COARSEST_GRAIN).as_millis();
@@ -123,7 +123,7 @@ impl From<Moment> for CompactMoment {
 // === impl Ticker ===
 
 impl Ticker {
-    /// A timer of an object that is seen now, first due after `delay`.
+    /// A timer of an object whose first event comes now, first due after `delay`.
     #[must_use]
     pub fn start(now: Moment, delay: Duration) -> Self {
         let first = now.saturating_add(delay);
@@ -135,7 +135,7 @@ impl Ticker {
         }
     }
 
-    /// When the timer is due; none if only a change of the object makes it due.
+    /// The time at which the timer is due; none if a change of the object must come first.
     #[must_use]
     pub fn due(&self, timing: &TimerTiming) -> Option<Moment> {
         let quiet = timing
@@ -150,7 +150,7 @@ impl Ticker {
         }
     }
 
-    /// The object has changed in what counts.
+    /// The essence of the object has changed.
     pub fn change(&mut self, now: Moment) {
         self.changed = now.into();
         if self.next == NextTick::Change {
@@ -158,7 +158,7 @@ impl Ticker {
         }
     }
 
-    /// An attempt begins.
+    /// A call begins.
     pub fn begin(&mut self, timing: &TimerTiming, now: Moment) {
         if let (NextTick::Tick(_), Some(due)) = (self.next, self.due(timing)) {
             self.planned = due.min(now).into();
@@ -166,7 +166,7 @@ impl Ticker {
         self.began = now.into();
     }
 
-    /// The tick is over, well or as good as well.
+    /// The call succeeded, or its failure is final.
     pub fn finish(&mut self, timing: &TimerTiming, now: Moment) {
         self.next = match *timing {
             TimerTiming::Every {
@@ -182,7 +182,7 @@ impl Ticker {
         };
     }
 
-    /// The attempt failed, and another one follows.
+    /// The call failed, and a retry follows.
     pub fn retry(&mut self, delay: Duration, now: Moment) {
         self.next = NextTick::Retry(now.saturating_add(delay).into());
     }

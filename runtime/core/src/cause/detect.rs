@@ -1,4 +1,4 @@
-//! From an event to its cause, in the order of Kopf's decisions.
+//! Detects the cause of an event, by Kopf's rules in their order.
 
 use crate::{
     cause::{Cause, Reason},
@@ -10,7 +10,7 @@ use crate::{
     },
 };
 
-/// How an object came to our notice.
+/// The kind of an event, as far as causes need it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
     /// An item of the initial list.
@@ -21,19 +21,19 @@ pub enum EventKind {
     Deleted,
 }
 
-/// What a process remembers about an object between events, as far as causes need it.
+/// The memory of a process about an object between events, as far as causes need it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ObjectHistory {
-    /// Whether the first sight of the object was in a list.
+    /// Whether the first event of the object was an item of a list.
     pub noticed_by_listing: bool,
-    /// Whether a cycle came to its end since.
+    /// Whether a cycle has ended since.
     pub handled_once: bool,
 }
 
-/// Everything that an event tells about the change of an object; causes borrow from it.
+/// The change that an event shows; causes borrow from it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObservedChange {
-    /// What happened.
+    /// The reason.
     pub reason: Reason,
     /// Whether resume handlers are still due.
     pub initial: bool,
@@ -48,7 +48,7 @@ pub struct ObservedChange {
 // === impl ObjectHistory ===
 
 impl ObjectHistory {
-    /// The first sight of an object.
+    /// The memory after the first event of an object.
     #[must_use]
     pub fn begin(event: EventKind) -> Self {
         Self {

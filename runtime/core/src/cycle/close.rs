@@ -1,10 +1,9 @@
-//! The end of a cycle, at which no change may be lost.
+//! The end of a cycle: it must not lose a change that came while handlers ran.
 //!
-//! The plain end stores the present state as the last handled one and removes the records.
-//! That is right only if every finished handler has seen the present state. Otherwise the
-//! oldest state from which some handler still has to be led to the present one is stored
-//! instead, so that an update from it follows; handlers that need not run in that update
-//! keep a finished record.
+//! If every handler finished on the present state, the cycle stores that state as the last
+//! handled one and removes the records. Otherwise it stores the oldest state that a handler
+//! finished on and that differs from the present one, so that an update from it follows.
+//! Handlers that need not run in that update keep a finished record.
 
 use jiff::Timestamp;
 
@@ -19,13 +18,17 @@ use crate::{
 
 /// An update that has to follow.
 struct FollowUp {
+    /// The state to be stored as the last handled one.
     from: Baseline,
+    /// The handlers that it calls.
     to_call: Vec<HandlerId>,
+    /// Handlers that match, but have handled the present state.
     up_to_date: Vec<HandlerId>,
+    /// Handlers that do not match, and have handled another state than `from`.
     later: Vec<HandlerId>,
 }
 
-/// A record that outlives the cycle, with what its handler saw if there is no note of it.
+/// A record that outlives the cycle, and the state for its note if it has none.
 struct KeptRecord {
     id: HandlerId,
     record: Record,
@@ -52,7 +55,7 @@ impl KeptRecord {
 // === impl Cycle ===
 
 impl Cycle {
-    /// Ends the cycle; tells whether an update follows.
+    /// Ends the cycle; returns whether an update follows.
     pub(super) fn close(&self, now: Timestamp, patch: &mut ObjectPatch) -> bool {
         let handled = self.current_handled_states();
         match self.follow_up(&handled) {
@@ -67,7 +70,7 @@ impl Cycle {
         }
     }
 
-    /// Settles the records of a change that was taken back before all handlers were done.
+    /// Ends a cycle whose change was reverted before all handlers were done.
     pub(super) fn close_reverted(&self, now: Timestamp) -> ObjectPatch {
         let mut patch = ObjectPatch::new();
         self.close(now, &mut patch);
@@ -133,8 +136,8 @@ impl Cycle {
         storage.store(&follow_up.from, input.view(), patch);
     }
 
-    /// A handler that is owed a call must find a difference whatever comes: if its state is to
-    /// become the last handled one, it remembers the present one of these instead.
+    /// A handler that must be called has to find a difference in any case: if the state in its
+    /// note becomes the last handled one, the note gets the former last handled state instead.
     fn keep_call_required(
         &self,
         id: &HandlerId,
@@ -154,7 +157,7 @@ impl Cycle {
         }
     }
 
-    /// The oldest state from which a handler still has to be led to the present one.
+    /// The update from the oldest state on which a handler finished that must be called again.
     fn follow_up(&self, handled: &HandledStates) -> Option<FollowUp> {
         if self.reason() == Reason::Delete || !self.follow_ups_possible() {
             return None;
@@ -192,7 +195,7 @@ impl Cycle {
             })
     }
 
-    /// The states of handlers for which the present one differs from what they saw.
+    /// The states on which handlers finished and that differ from the present one for them.
     fn outdated<'a>(&self, handled: &'a HandledStates) -> Vec<&'a Baseline> {
         let mut outdated = Vec::new();
         for id in self.input.registry.owned_ids() {
@@ -207,10 +210,10 @@ impl Cycle {
         outdated
     }
 
-    /// Whether a handler need not be to_call for the present state again.
+    /// Whether a handler need not be called for the present state again.
     ///
-    /// One that did not finish in this cycle has been led to the last handled state, from
-    /// which the present one does not differ for it; in a creation there is no such state.
+    /// One that did not finish in this cycle has handled the last handled state, from which the
+    /// present one does not differ for it; in a creation there is no such state.
     fn is_up_to_date(&self, id: &HandlerId, handled: &HandledStates) -> bool {
         let Some(record) = self.tracker.record(id) else {
             return self.reason() != Reason::Create;
@@ -226,15 +229,15 @@ impl Cycle {
         settled(id) && record.subrefs.iter().all(settled)
     }
 
-    /// Whether a handler saw what is there now when it finished.
+    /// Whether a handler finished on the present state; true if there is no note.
     fn is_current(&self, id: &HandlerId, scope: &FieldPath, handled: &HandledStates) -> bool {
         self.tracker
             .has_finished_on(id, handled, scope, &self.input.change.new)
             .unwrap_or(true)
     }
 
-    /// Whether the state from which an update follows would misrepresent what a handler saw
-    /// that this update will not call.
+    /// Whether `from` as the last handled state would be wrong for a handler that the follow-up
+    /// does not call.
     fn is_misrepresented_by(
         &self,
         id: &HandlerId,
@@ -253,7 +256,7 @@ impl Cycle {
         reacts && !equal_at(state, from, &self.input.scope(id))
     }
 
-    /// A finished record for a handler that is not to be to_call, made up if it has none.
+    /// A finished record for a handler that is not to be called, a new one if it has none.
     fn finished_record(&self, id: &HandlerId, now: Timestamp) -> Record {
         match self.tracker.record(id) {
             Some(record) if record.is_finished() => for_update(record),
@@ -269,8 +272,8 @@ impl Cycle {
         }
     }
 
-    /// The records of a handler that is to be to_call again, and of its sub-handlers: those
-    /// that saw the present state stay finished, the others remember what they saw.
+    /// The records of a handler that is to be called again, and of its sub-handlers: those that
+    /// finished on the present state stay finished, the others keep a note of their state.
     fn records_to_call_again(
         &self,
         id: &HandlerId,
@@ -319,7 +322,7 @@ impl Cycle {
     }
 }
 
-/// The record under the purpose of the follow-up.
+/// The record with the purpose of the follow-up.
 fn for_update(record: &Record) -> Record {
     Record {
         purpose: Some(Reason::Update),
@@ -327,7 +330,7 @@ fn for_update(record: &Record) -> Record {
     }
 }
 
-/// A record that starts anew, but remembers when its handler finished last.
+/// A new record that keeps the time at which its handler finished last.
 fn restarted(record: &Record, now: Timestamp) -> Record {
     Record {
         stopped: RecordStamp::of(record).map(|stamp| stamp.at),

@@ -1,47 +1,41 @@
-//! Sub-handlers: registered while their parent runs, tracked like any other handler.
+//! Sub-handlers: a handler registers them while it runs, and their records are kept like others.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
-    cycle::{
-        CycleInput,
-        tracker::{HandlerAttempt, Tracker},
-    },
+    cycle::{CycleInput, run::HandlerRun, tracker::Tracker},
     handled_states::HandledStates,
-    handler::{HandlerId, HandlerSpec, retry::RetryLimit},
-    lifecycle::Lifecycle,
+    handler::{HandlerId, HandlerSpec},
     object::path::FieldPath,
-    outcome::{Consequence, Outcome},
-    progress::record::Record,
+    outcome::Outcome,
 };
 
-/// The sub-handlers of one handler during one turn; independent of the cycle until absorbed.
+/// The sub-handlers of one handler during one turn; apart from the cycle until absorbed.
+pub type SubCycle = HandlerRun<SubLevel>;
+
+/// The parent of sub-handlers, and the field that the declared handler above them is about.
 #[derive(Clone, Debug)]
-pub struct SubCycle {
-    input: CycleInput,
-    handled: Arc<HandledStates>,
+pub struct SubLevel {
+    pub(super) parent: HandlerId,
     scope: FieldPath,
-    parent: HandlerId,
-    tracker: Tracker,
 }
 
 // === impl SubCycle ===
 
 impl SubCycle {
-    pub(crate) fn open(
+    pub(super) fn open(
         input: CycleInput,
         handled: Arc<HandledStates>,
-        scope: FieldPath,
-        parent: HandlerId,
+        level: SubLevel,
         specs: impl IntoIterator<Item = HandlerSpec>,
         now: Timestamp,
     ) -> Self {
         let specs: Vec<Arc<HandlerSpec>> = specs.into_iter().map(Arc::new).collect();
         let owned: Vec<HandlerId> = specs.iter().map(|spec| spec.id.clone()).collect();
-        let selected: Vec<Arc<HandlerSpec>> = input.ask(|subject| {
+        let selected: Vec<Arc<HandlerSpec>> = input.with_subject(|subject| {
             specs
                 .iter()
                 .filter(|spec| spec.matches(subject))
@@ -57,60 +51,27 @@ impl SubCycle {
             now,
         );
         tracker.supersede();
-        let current: Vec<HandlerId> = owned
+        let present = &input.change.new;
+        let unchanged: Vec<HandlerId> = owned
             .into_iter()
-            .filter(|id| {
-                tracker.has_finished_on(id, &handled, &scope, &input.change.new) == Some(true)
-            })
+            .filter(|id| tracker.has_finished_on(id, &handled, &level.scope, present) == Some(true))
             .collect();
-        tracker.finish_unchanged(&current);
+        tracker.finish_unchanged(&unchanged);
         Self {
             input,
             handled,
-            scope,
-            parent,
             tracker,
+            level,
         }
     }
 
     /// The handler that registered these.
     #[must_use]
     pub fn parent(&self) -> &HandlerId {
-        &self.parent
+        &self.level.parent
     }
 
-    /// The record of a sub-handler.
-    #[must_use]
-    pub fn record(&self, id: &HandlerId) -> Option<&Record> {
-        self.tracker.record(id)
-    }
-
-    /// The sub-handlers to run in this turn, in this order.
-    #[must_use]
-    pub fn due(&self, lifecycle: &Lifecycle, seed: u64, now: Timestamp) -> Vec<Arc<HandlerSpec>> {
-        self.tracker.due(lifecycle, seed, now)
-    }
-
-    /// What to tell a sub-handler about the call that is about to be made.
-    ///
-    /// # Errors
-    /// If a limit forbids the call.
-    pub fn begin(&self, id: &HandlerId, now: Timestamp) -> Result<HandlerAttempt, RetryLimit> {
-        self.tracker.begin(id, now)
-    }
-
-    /// Takes in how a call ended, and tells what that means.
-    pub fn finish(
-        &mut self,
-        id: &HandlerId,
-        outcome: Outcome,
-        default_backoff: Duration,
-        now: Timestamp,
-    ) -> Consequence {
-        self.tracker.finish(id, outcome, default_backoff, now)
-    }
-
-    /// Opens the records of sub-handlers of a sub-handler.
+    /// Opens the records of the sub-handlers of a sub-handler.
     #[must_use]
     pub fn sub(
         &self,
@@ -118,23 +79,12 @@ impl SubCycle {
         specs: impl IntoIterator<Item = HandlerSpec>,
         now: Timestamp,
     ) -> Self {
-        Self::open(
-            self.input.clone(),
-            Arc::clone(&self.handled),
-            self.scope.clone(),
-            parent.clone(),
-            specs,
-            now,
-        )
+        let level = SubLevel::new(parent.clone(), self.level.scope.clone());
+        let handled = Arc::clone(&self.handled);
+        Self::open(self.input.clone(), handled, level, specs, now)
     }
 
-    /// Takes over the records of sub-handlers of a sub-handler.
-    pub fn absorb(&mut self, sub: Self) {
-        let (parent, tracker) = sub.into_parts();
-        self.tracker.absorb(&parent, tracker);
-    }
-
-    /// What the parent's own return means, given the state of its sub-handlers.
+    /// The outcome of the parent's call: it has succeeded only if its sub-handlers are done.
     #[must_use]
     pub fn outcome(&self, result: Value, now: Timestamp) -> Outcome {
         if self.tracker.is_done() {
@@ -145,8 +95,12 @@ impl SubCycle {
             }
         }
     }
+}
 
-    pub(crate) fn into_parts(self) -> (HandlerId, Tracker) {
-        (self.parent, self.tracker)
+// === impl SubLevel ===
+
+impl SubLevel {
+    pub(super) fn new(parent: HandlerId, scope: FieldPath) -> Self {
+        Self { parent, scope }
     }
 }

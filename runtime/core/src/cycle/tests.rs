@@ -1,4 +1,4 @@
-//! Decisions about events, and turns that end otherwise than by success.
+//! Decisions about events, and turns that do not end with success.
 
 use serde_json::json;
 
@@ -6,8 +6,9 @@ use super::*;
 use crate::{
     cause::detect::{EventKind, ObjectHistory},
     handler::filter::{FieldFilter, Filters, TextTest},
+    lifecycle::Lifecycle,
     object::{finalizer::KOPF_FINALIZER, patch::apply_merge},
-    outcome::HandlerFailure,
+    outcome::{Consequence, HandlerFailure, Outcome},
 };
 
 const KOPF: &str = "kopf.zalando.org";
@@ -17,7 +18,7 @@ fn now() -> Timestamp {
 }
 
 fn input(specs: Vec<HandlerSpec>, body: Value, event: EventKind) -> CycleInput {
-    let registry = Arc::new(Registry::new(specs).expect("sound"));
+    let registry = Arc::new(Registry::new(specs).expect("declarations are valid"));
     let persistence = Arc::new(Persistence::default());
     let history = ObjectHistory::begin(event);
     let change = persistence.observe_change(ObjectView::new(&body), event, history, &registry);
@@ -48,7 +49,7 @@ fn error(message: &str) -> Outcome {
 const BACKOFF: Duration = Duration::from_secs(60);
 
 #[test]
-fn objects_that_match_nothing_are_left_without_a_trace() {
+fn objects_that_match_no_handler_get_no_writes() {
     let mut spec = HandlerSpec::new("create", Trigger::Create);
     spec.filters.labels = vec![("on".to_owned(), TextTest::Present.into())];
     let input = input(vec![spec], json!({"spec": 1}), EventKind::Changed);
@@ -56,7 +57,7 @@ fn objects_that_match_nothing_are_left_without_a_trace() {
 }
 
 #[test]
-fn gone_and_released_objects_are_left() {
+fn deleted_and_released_objects_get_no_writes() {
     let specs = || vec![HandlerSpec::new("create", Trigger::Create)];
     let gone = input(specs(), json!({"spec": 1}), EventKind::Deleted);
     assert!(matches!(decide(&gone, true, now()), Decision::Leave));
@@ -77,7 +78,7 @@ fn the_finalizer_comes_before_the_handlers() {
 }
 
 #[test]
-fn deletion_overtakes_a_creation_in_the_middle() {
+fn a_deletion_supersedes_an_unfinished_creation() {
     let create = r#"{"started":"2020-01-01T00:00:00.000000+00:00","purpose":"create","retries":2,"success":false,"failure":false}"#;
     let body = json!({"metadata": {
         "deletionTimestamp": "now",
@@ -109,7 +110,7 @@ fn deletion_overtakes_a_creation_in_the_middle() {
 }
 
 #[test]
-fn a_deletion_that_daemons_hold_up_keeps_its_records_until_they_are_gone() {
+fn a_deletion_keeps_its_records_until_daemons_have_stopped() {
     let body = json!({"metadata": {
         "deletionTimestamp": "now",
         "finalizers": ["kopf.zalando.org/KopfFinalizerMarker"],
@@ -141,7 +142,7 @@ fn a_deletion_that_daemons_hold_up_keeps_its_records_until_they_are_gone() {
 }
 
 #[test]
-fn sleeping_handlers_wait_for_their_time() {
+fn handlers_wait_for_their_delay() {
     let record = r#"{"started":"2020-01-01T00:00:00+00:00","delayed":"2020-01-01T00:00:30+00:00","purpose":"create","retries":1}"#;
     let body = json!({"metadata": {"annotations": {format!("{KOPF}/create"): record}}});
     let specs = vec![HandlerSpec::new("create", Trigger::Create)];
@@ -159,7 +160,7 @@ fn sleeping_handlers_wait_for_their_time() {
 }
 
 #[test]
-fn limits_are_checked_before_a_call_and_told_to_the_handler() {
+fn limits_are_checked_before_a_call_and_shown_to_the_handler() {
     let record = r#"{"started":"2019-12-31T23:59:00+00:00","purpose":"create","retries":2}"#;
     let body = json!({"metadata": {"annotations": {format!("{KOPF}/create"): record}}});
     let cycle = |timeout| {
@@ -189,7 +190,7 @@ fn limits_are_checked_before_a_call_and_told_to_the_handler() {
 }
 
 #[test]
-fn nested_sub_handlers_are_remembered_by_all_their_ancestors() {
+fn nested_sub_handlers_are_named_in_the_records_of_all_ancestors() {
     let specs = vec![HandlerSpec::new("create", Trigger::Create)];
     let mut cycle = handle(&input(specs, json!({"metadata": {}}), EventKind::Changed));
     let parent = HandlerId::new("create");

@@ -1,4 +1,4 @@
-//! The records of some handlers during one turn: loaded, advanced, compared, stored.
+//! The records of the handlers of one level during one turn.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,20 +14,20 @@ use crate::{
     progress::{ProgressStorage, record::Record},
 };
 
-/// What a handler is told about a call.
+/// The facts about a call that its handler may read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HandlerAttempt {
     /// Calls made before this one.
     pub retry: u32,
-    /// When the handler was first selected.
+    /// The time at which the handler was first selected.
     pub started: Timestamp,
     /// Time since then.
     pub runtime: Duration,
-    /// Time after which the call is to be interrupted.
+    /// The time limit of the call.
     pub time_left: Option<Duration>,
 }
 
-/// The records of the handlers of one level, and of the sub-handlers known from them.
+/// The records of the handlers of one level, and of the sub-handlers that these name.
 #[derive(Clone, Debug)]
 pub(crate) struct Tracker {
     purpose: Reason,
@@ -44,18 +44,18 @@ struct Tracked {
 
 #[derive(Clone, Debug)]
 enum TrackedRole {
-    /// Takes part in this turn.
+    /// Selected in this turn.
     Active(Arc<HandlerSpec>),
-    /// Is known, but has no part in this turn.
+    /// Declared, but not selected in this turn.
     Passive,
-    /// A sub-handler of whatever level.
+    /// A sub-handler of any level.
     Sub,
 }
 
 // === impl Tracker ===
 
 impl Tracker {
-    /// Loads the records of all owned handlers; those selected take part.
+    /// Loads the records of all owned handlers; the selected ones are active.
     pub(crate) fn open(
         purpose: Reason,
         owned: &[HandlerId],
@@ -156,7 +156,7 @@ impl Tracker {
         self.record(id).and_then(RecordStamp::of)
     }
 
-    /// The state that a handler saw when it finished, if it was not called since.
+    /// The state that a handler finished on, if it was not called since.
     pub(crate) fn finished_state<'a>(
         &self,
         id: &HandlerId,
@@ -165,7 +165,7 @@ impl Tracker {
         handled.state(id, self.stamp(id)?)
     }
 
-    /// Whether a handler saw at a path what is there now; none if nothing is known.
+    /// Whether a handler finished on the present value at a path; none if there is no note.
     pub(crate) fn has_finished_on(
         &self,
         id: &HandlerId,
@@ -175,8 +175,8 @@ impl Tracker {
     ) -> Option<bool> {
         let stamp = self.stamp(id)?;
         let state = handled.state(id, stamp)?;
-        let owed = handled.kind(id, stamp) == Some(NoteKind::CallRequired);
-        Some(!owed && state.same_at(scope, present))
+        let call_required = handled.kind(id, stamp) == Some(NoteKind::CallRequired);
+        Some(!call_required && state.same_at(scope, present))
     }
 
     /// All finished handlers of all levels.
@@ -187,12 +187,12 @@ impl Tracker {
             .filter_map(|tracked| Some((&tracked.id, RecordStamp::of(&tracked.record)?)))
     }
 
-    /// Spares handlers that were to run again, but have seen what is there now.
-    pub(crate) fn finish_unchanged(&mut self, current: &[HandlerId]) {
+    /// Finishes selected handlers without a call: they have handled the present state.
+    pub(crate) fn finish_unchanged(&mut self, unchanged: &[HandlerId]) {
         for tracked in &mut self.tracked {
             if matches!(tracked.role, TrackedRole::Active(_))
                 && !tracked.record.is_finished()
-                && current.contains(&tracked.id)
+                && unchanged.contains(&tracked.id)
             {
                 tracked.record.success = true;
                 tracked.record.delayed = None;
@@ -226,17 +226,17 @@ impl Tracker {
         purposes
     }
 
-    /// Puts the selected records under the present purpose, with their sub-handlers, and
-    /// gives up the others of another purpose.
+    /// Gives the selected records and their sub-handlers the present purpose, drops the others
+    /// of another purpose, and returns the ids of those.
     pub(crate) fn supersede(&mut self) -> Vec<HandlerId> {
         let purpose = self.purpose;
-        let going_on: Vec<HandlerId> = self
+        let continued: Vec<HandlerId> = self
             .active()
             .flat_map(|(tracked, _)| std::iter::once(&tracked.id).chain(&tracked.record.subrefs))
             .cloned()
             .collect();
         for tracked in &mut self.tracked {
-            if going_on.contains(&tracked.id) {
+            if continued.contains(&tracked.id) {
                 tracked.record.purpose = Some(purpose);
             }
         }
@@ -258,7 +258,7 @@ impl Tracker {
         over
     }
 
-    /// Starts a handler anew; it still knows its sub-handlers.
+    /// Restarts a handler; its record still names its sub-handlers.
     pub(crate) fn reset(&mut self, id: &HandlerId, now: Timestamp) {
         let purpose = self.purpose;
         if let Some(tracked) = self.find_mut(id) {
@@ -280,13 +280,13 @@ impl Tracker {
         seed: u64,
         now: Timestamp,
     ) -> Vec<Arc<HandlerSpec>> {
-        let awake: Vec<(&Tracked, &Arc<HandlerSpec>)> = self
+        let candidates: Vec<(&Tracked, &Arc<HandlerSpec>)> = self
             .active()
             .filter(|(tracked, _)| {
                 !tracked.record.is_finished() && !tracked.record.is_sleeping(now)
             })
             .collect();
-        let due: Vec<DueHandler> = awake
+        let due: Vec<DueHandler> = candidates
             .iter()
             .map(|(tracked, _)| DueHandler {
                 id: tracked.id.clone(),
@@ -296,7 +296,7 @@ impl Tracker {
         lifecycle
             .pick(&due, seed)
             .iter()
-            .filter_map(|id| awake.iter().find(|(tracked, _)| tracked.id == *id))
+            .filter_map(|id| candidates.iter().find(|(tracked, _)| tracked.id == *id))
             .map(|(_, spec)| Arc::clone(spec))
             .collect()
     }
@@ -378,20 +378,20 @@ impl Tracker {
         }
     }
 
-    /// Whether all handlers that take part are done; true for none.
+    /// Whether all active handlers are done; true for none.
     pub(crate) fn is_done(&self) -> bool {
         self.active()
             .all(|(tracked, _)| tracked.record.is_finished())
     }
 
-    /// How many of the handlers that take part succeeded, and how many failed.
+    /// The numbers of active handlers that succeeded, and that failed.
     pub(crate) fn tally(&self) -> (usize, usize) {
         let succeeded = self.active().filter(|(it, _)| it.record.success).count();
         let failed = self.active().filter(|(it, _)| it.record.failure).count();
         (succeeded, failed)
     }
 
-    /// When the next handler is due.
+    /// The time until the next handler is due.
     pub(crate) fn delay(&self, now: Timestamp) -> Option<Duration> {
         self.active()
             .filter(|(tracked, _)| !tracked.record.is_finished())

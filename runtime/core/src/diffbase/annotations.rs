@@ -1,4 +1,4 @@
-//! The last handled state in an annotation: Kopf's where it fits, one of our own where not.
+//! The last handled state in an annotation: Kopf's if the state fits, else one of our own.
 
 use serde_json::Value;
 
@@ -17,15 +17,15 @@ use crate::{
 /// The last handled state in annotations under one prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnnotationsDiffBase {
-    /// How keys are made.
+    /// The form of the keys.
     pub form: KeyForm,
     /// The name of Kopf's annotation.
     pub key: String,
-    /// The name of the annotation for states that Kopf's cannot hold.
+    /// The name of the annotation for packed states.
     pub packed_key: String,
 }
 
-/// What others may add to the annotations of an object before ours do not fit any more.
+/// The space that is left for annotations of other clients.
 const RESERVE: usize = 24 * 1024;
 
 // === impl AnnotationsDiffBase ===
@@ -99,7 +99,7 @@ impl DiffBaseStorage for AnnotationsDiffBase {
         put(&plain_keys, plain.as_deref(), view, patch);
         put(&packed_keys, packed.as_deref(), view, patch);
         if plain.is_some() || packed.is_some() {
-            self.form.mark(view, patch);
+            self.form.add_marker(view, patch);
         }
     }
 

@@ -1,4 +1,4 @@
-//! Several diff-base storages as one, for moving from one to another.
+//! Several diff-base storages as one, for migration from one to another.
 
 use std::sync::Arc;
 

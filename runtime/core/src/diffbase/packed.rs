@@ -1,4 +1,4 @@
-//! States in forms that take less room than Kopf's: compressed, or as digests.
+//! States in forms that are smaller than Kopf's: compressed, or as digests.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use miniz_oxide::{deflate::compress_to_vec, inflate::decompress_to_vec_with_limit};
@@ -9,7 +9,7 @@ use crate::{
     object::{diff::Baseline, essence::Essence, hashed::HashedState},
 };
 
-/// How deep fields are digested one by one; far beyond any real object.
+/// The depth to which fields are digested one by one; greater than that of any real object.
 pub const FULL_DEPTH: usize = 64;
 
 const LEVEL: u8 = 9;
@@ -29,7 +29,7 @@ pub fn inflate(packed: &str) -> Option<String> {
     String::from_utf8(inflated).ok()
 }
 
-/// A state in the most telling form that fits into a number of bytes.
+/// A state in the most detailed form that fits into `budget` bytes.
 #[must_use]
 pub fn pack(state: &Baseline, salt: &str, budget: usize) -> String {
     match state {
@@ -58,7 +58,7 @@ pub fn unpack(text: &str, salt: &str) -> Option<Baseline> {
     HashedState::from_json(json.get("digests")?, salt).map(Baseline::Hashed)
 }
 
-/// The finest digests that fit, and their text.
+/// The most detailed digests that fit, and their text.
 #[must_use]
 pub fn digests(value: &Value, salt: &str, budget: usize) -> (HashedState, String) {
     let at = |depth| {
@@ -73,7 +73,7 @@ pub fn digests(value: &Value, salt: &str, budget: usize) -> (HashedState, String
         .unwrap_or_else(|| at(0))
 }
 
-/// Digests as they are, since without the values they cannot be made coarser field by field.
+/// Digests as they are if they fit; without the values they cannot be made less detailed.
 fn shallow(tree: &Value, budget: usize) -> String {
     let text = json::to_ascii(&json!({ "digests": tree }));
     if text.len() <= budget {
@@ -82,10 +82,10 @@ fn shallow(tree: &Value, budget: usize) -> String {
     json::to_ascii(&json!({"digests": UNREADABLE}))
 }
 
-/// A digest that nothing has.
+/// A text that is no digest of any value.
 const UNREADABLE: &str = "-";
 
-/// A state about which nothing is known, except that there was one.
+/// A last handled state of which no content is known.
 #[must_use]
 pub fn unreadable() -> Baseline {
     HashedState::from_json(&UNREADABLE.into(), "").map_or(Baseline::Absent, Baseline::Hashed)

@@ -1,4 +1,4 @@
-//! The last handled state in the status of the object, as a string so that nothing merges.
+//! The last handled state in the status, as a string, so that merge patches replace it whole.
 
 use serde_json::Value;
 

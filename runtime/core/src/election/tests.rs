@@ -1,4 +1,4 @@
-//! Replicas against a store that answers late or not at all, with pauses and wrong clocks.
+//! Replicas and a server that responds late or not at all, with pauses and different clocks.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -35,7 +35,7 @@ fn a_free_lease_is_taken_and_renewed() {
 }
 
 #[test]
-fn a_lease_that_is_given_back_is_taken_at_once() {
+fn a_released_lease_is_taken_at_once() {
     let mut me = Candidate::new("me".to_owned(), LeaseTimings::default());
     me.observe(Some(lease("other", 1)), secs(5));
     assert_eq!(me.step(secs(5)), ElectionStep::Wait(secs(15)));
@@ -55,7 +55,7 @@ fn a_lease_is_free_after_its_duration_without_a_change() {
 }
 
 #[test]
-fn whoever_sees_another_holder_is_none_any_more() {
+fn a_replica_that_observes_another_holder_no_longer_holds_the_lease() {
     let mut me = Candidate::new("me".to_owned(), LeaseTimings::default());
     me.granted(lease("me", 1), secs(0), secs(0));
     me.observe(Some(lease("other", 2)), secs(1));
@@ -64,7 +64,7 @@ fn whoever_sees_another_holder_is_none_any_more() {
 }
 
 #[test]
-fn terms_that_cannot_work_are_refused() {
+fn terms_that_are_invalid_are_rejected() {
     let timings = |duration, renew_deadline, retry_period| LeaseTimings {
         duration: Duration::from_millis(duration),
         renew_deadline: Duration::from_millis(renew_deadline),
@@ -83,9 +83,9 @@ fn terms_that_cannot_work_are_refused() {
     );
 }
 
-/// What happens to one request, or to a replica before its next step, in milliseconds.
+/// The delays and losses of one request, and a pause of its replica, in milliseconds.
 #[derive(Clone, Copy, Debug)]
-struct Fate {
+struct RequestFate {
     there: u64,
     back: u64,
     lost_there: bool,
@@ -94,7 +94,7 @@ struct Fate {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
+enum SimulatedEvent {
     Think(usize),
     Arrive {
         replica: usize,
@@ -110,49 +110,49 @@ enum Event {
     },
 }
 
-struct World {
+struct ElectionSimulation {
     replicas: Vec<(Candidate, u64)>,
     holder: Option<usize>,
     version: u64,
-    agenda: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    events: BinaryHeap<Reverse<(u64, u64, SimulatedEvent)>>,
     order: u64,
     asleep: Vec<u64>,
-    fates: Vec<Fate>,
+    fates: Vec<RequestFate>,
     next_fate: usize,
-    reigns: Vec<(usize, u64)>,
+    grants: Vec<(usize, u64)>,
 }
 
-impl World {
-    fn new(offsets: &[u64], fates: Vec<Fate>) -> Self {
+impl ElectionSimulation {
+    fn new(offsets: &[u64], fates: Vec<RequestFate>) -> Self {
         let replica = |(number, offset): (usize, &u64)| {
             (
                 Candidate::new(number.to_string(), LeaseTimings::default()),
                 *offset,
             )
         };
-        let mut world = Self {
+        let mut simulation = Self {
             replicas: offsets.iter().enumerate().map(replica).collect(),
             holder: None,
             version: 0,
-            agenda: BinaryHeap::new(),
+            events: BinaryHeap::new(),
             order: 0,
             asleep: vec![0; offsets.len()],
             fates,
             next_fate: 0,
-            reigns: Vec::new(),
+            grants: Vec::new(),
         };
         for replica in 0..offsets.len() {
-            world.plan(0, Event::Think(replica));
+            simulation.plan(0, SimulatedEvent::Think(replica));
         }
-        world
+        simulation
     }
 
-    fn plan(&mut self, at: u64, event: Event) {
+    fn plan(&mut self, at: u64, event: SimulatedEvent) {
         self.order += 1;
-        self.agenda.push(Reverse((at, self.order, event)));
+        self.events.push(Reverse((at, self.order, event)));
     }
 
-    fn fate(&mut self) -> Fate {
+    fn fate(&mut self) -> RequestFate {
         self.next_fate += 1;
         self.fates[self.next_fate % self.fates.len()]
     }
@@ -183,7 +183,7 @@ impl World {
         let known = self.replicas[replica].0.version();
         let version = known.and_then(|it| it.parse().ok()).unwrap_or(0);
         if !fate.lost_there {
-            let event = Event::Arrive {
+            let event = SimulatedEvent::Arrive {
                 replica,
                 sent: now,
                 version,
@@ -192,21 +192,21 @@ impl World {
             self.plan(now + fate.there, event);
         }
         self.asleep[replica] = now + fate.stopped;
-        self.plan(now + fate.stopped + 300, Event::Think(replica));
+        self.plan(now + fate.stopped + 300, SimulatedEvent::Think(replica));
     }
 
-    fn happen(&mut self, now: u64, event: Event) {
+    fn happen(&mut self, now: u64, event: SimulatedEvent) {
         match event {
-            Event::Think(replica) if self.asleep[replica] > now => {}
-            Event::Think(replica) => {
+            SimulatedEvent::Think(replica) if self.asleep[replica] > now => {}
+            SimulatedEvent::Think(replica) => {
                 let uptime = self.uptime(replica, now);
                 match self.replicas[replica].0.step(uptime) {
                     ElectionStep::Acquire | ElectionStep::Renew => self.send(replica, now, false),
-                    // A replica that waits looks at the store now and then.
+                    // A waiting replica reads the Lease from time to time.
                     ElectionStep::Wait(_) => self.send(replica, now, true),
                 }
             }
-            Event::Arrive {
+            SimulatedEvent::Arrive {
                 replica,
                 sent,
                 version,
@@ -221,7 +221,7 @@ impl World {
                 if !fate.lost_back {
                     self.plan(
                         now + fate.back,
-                        Event::Answer {
+                        SimulatedEvent::Answer {
                             replica,
                             sent,
                             accepted,
@@ -230,18 +230,18 @@ impl World {
                     );
                 }
             }
-            Event::Answer {
+            SimulatedEvent::Answer {
                 replica,
                 sent,
                 accepted,
                 read,
             } => {
-                // Whoever is stopped hears it when it goes on.
+                // A stopped replica gets the response when it continues.
                 if self.asleep[replica] > now {
                     let later = self.asleep[replica];
                     return self.plan(
                         later,
-                        Event::Answer {
+                        SimulatedEvent::Answer {
                             replica,
                             sent,
                             accepted,
@@ -257,7 +257,7 @@ impl World {
                         if accepted && lease.holder.as_deref() == Some(candidate.identity()) =>
                     {
                         candidate.granted(lease, sent, uptime);
-                        self.reigns.push((replica, now));
+                        self.grants.push((replica, now));
                     }
                     stored => {
                         candidate.observe(stored, uptime);
@@ -271,10 +271,10 @@ impl World {
     }
 }
 
-fn fate() -> impl Strategy<Value = Fate> {
+fn fate() -> impl Strategy<Value = RequestFate> {
     let stop = prop_oneof![8 => Just(0_u64), 1 => 1_000_u64..30_000];
     (0_u64..4_000, 0_u64..4_000, 0_u8..10, 0_u8..10, stop).prop_map(
-        |(there, back, lost_there, lost_back, stopped)| Fate {
+        |(there, back, lost_there, lost_back, stopped)| RequestFate {
             there,
             back,
             lost_there: lost_there == 0,
@@ -287,41 +287,41 @@ fn fate() -> impl Strategy<Value = Fate> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// However late, lost and stopped: never do two replicas hold the lease at the same time.
+    /// With any delays, losses and pauses, two replicas never hold the lease at the same time.
     #[test]
     fn no_two_replicas_hold_the_lease(
         offsets in prop::collection::vec(0_u64..1_000_000, 2..4),
         fates in prop::collection::vec(fate(), 20..60),
     ) {
-        let mut world = World::new(&offsets, fates);
+        let mut simulation = ElectionSimulation::new(&offsets, fates);
         let mut now = 0;
-        while let Some(Reverse((at, _, event))) = world.agenda.pop() {
+        while let Some(Reverse((at, _, event))) = simulation.events.pop() {
             if at > 300_000 {
                 break;
             }
             for moment in [at.saturating_sub(1).max(now), at] {
-                let holding = world.holding(moment);
+                let holding = simulation.holding(moment);
                 prop_assert!(holding.len() <= 1, "{holding:?} at {moment} ms");
             }
             now = at;
-            world.happen(at, event);
-            prop_assert!(world.holding(at).len() <= 1, "at {at} ms");
+            simulation.happen(at, event);
+            prop_assert!(simulation.holding(at).len() <= 1, "at {at} ms");
         }
     }
 
-    /// Where requests get through, somebody holds the lease soon and keeps it.
+    /// Without losses, one replica holds the lease soon and keeps it.
     #[test]
-    fn a_quiet_world_has_one_lasting_leader(offsets in prop::collection::vec(0_u64..1_000_000, 1..4)) {
-        let calm = Fate { there: 5, back: 5, lost_there: false, lost_back: false, stopped: 0 };
-        let mut world = World::new(&offsets, vec![calm]);
-        while let Some(Reverse((at, _, event))) = world.agenda.pop() {
+    fn without_losses_one_leader_stays(offsets in prop::collection::vec(0_u64..1_000_000, 1..4)) {
+        let calm = RequestFate { there: 5, back: 5, lost_there: false, lost_back: false, stopped: 0 };
+        let mut simulation = ElectionSimulation::new(&offsets, vec![calm]);
+        while let Some(Reverse((at, _, event))) = simulation.events.pop() {
             if at > 100_000 {
                 break;
             }
-            world.happen(at, event);
-            prop_assert!(at < 1_000 || world.holding(at).len() == 1, "at {at} ms");
+            simulation.happen(at, event);
+            prop_assert!(at < 1_000 || simulation.holding(at).len() == 1, "at {at} ms");
         }
-        let leader = world.reigns[0].0;
-        prop_assert!(world.reigns.iter().all(|(replica, _)| *replica == leader));
+        let leader = simulation.grants[0].0;
+        prop_assert!(simulation.grants.iter().all(|(replica, _)| *replica == leader));
     }
 }

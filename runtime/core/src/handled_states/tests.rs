@@ -1,4 +1,4 @@
-//! Notes about handled states: storage, belief, and room.
+//! Notes of handled states: their storage, when they are used, and their size.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ fn equal_states_are_kept_once_and_in_order() {
 }
 
 #[test]
-fn notes_for_another_last_state_are_not_believed() {
+fn notes_for_another_last_handled_state_are_not_used() {
     let handled = notes(&[json!({"a": 1})]);
     let base = known(json!({"a": 0}));
     let text = handled.encode(&base, "uid", usize::MAX);
@@ -66,7 +66,7 @@ fn notes_for_another_last_state_are_not_believed() {
 }
 
 #[test]
-fn only_the_difference_to_the_last_state_is_written() {
+fn only_the_difference_to_the_last_handled_state_is_written() {
     let big = "x".repeat(10_000);
     let handled = notes(&[json!({"big": big, "a": 1})]);
     let text = handled.encode(&known(json!({"big": big, "a": 0})), "uid", usize::MAX);
@@ -82,21 +82,21 @@ proptest! {
         let base = base.map_or(Baseline::Absent, known);
         for budget in [usize::MAX, handled.encode(&base, "uid", usize::MAX).len() - 1] {
             let text = handled.encode(&base, "uid", budget);
-            let back = HandledStates::decode(&text, &base, "uid").expect("believed");
+            let back = HandledStates::decode(&text, &base, "uid").expect("the notes fit");
             for (index, state) in states.iter().enumerate() {
                 let id = HandlerId::new(&format!("h{index}"));
-                let read = back.state(&id, at(index as u64)).expect("noted");
+                let read = back.state(&id, at(index as u64)).expect("there is a note");
                 prop_assert!(read.diff(&Essence::from_value(state.clone())).is_empty());
             }
         }
     }
 
     #[test]
-    fn without_room_states_are_still_told_apart(state in any_state(), other in any_state()) {
+    fn a_budget_of_zero_still_distinguishes_states(state in any_state(), other in any_state()) {
         let text = notes(std::slice::from_ref(&state)).encode(&Baseline::Absent, "uid", 0);
         prop_assert!(text.len() < 120);
-        let back = HandledStates::decode(&text, &Baseline::Absent, "uid").expect("believed");
-        let read = back.state(&"h0".into(), at(0)).expect("noted");
+        let back = HandledStates::decode(&text, &Baseline::Absent, "uid").expect("the notes fit");
+        let read = back.state(&"h0".into(), at(0)).expect("there is a note");
         let unchanged = read.diff(&Essence::from_value(other.clone())).is_empty();
         prop_assert_eq!(unchanged, known(state).diff(&Essence::from_value(other)).is_empty());
     }

@@ -1,4 +1,4 @@
-//! Conditions on labels, annotations, fields, and anything else about an object.
+//! Filters: conditions on labels, annotations, fields, and the object as a whole.
 
 use std::{fmt, sync::Arc};
 
@@ -21,14 +21,14 @@ pub type ValuePredicate = Arc<dyn Fn(Option<&Value>, &Subject<'_>) -> bool + Sen
 /// A condition on the object as a whole.
 pub type SubjectPredicate = Arc<dyn Fn(&Subject<'_>) -> bool + Send + Sync>;
 
-/// Conditions combined by the usual connectives.
+/// Conditions combined by logical operators.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Combined<T> {
     /// The condition itself.
     One(T),
     /// All must hold; true for none.
     All(Vec<Combined<T>>),
-    /// Some must hold; false for none.
+    /// At least one must hold; false for none.
     Any(Vec<Combined<T>>),
     /// None may hold.
     NoneOf(Vec<Combined<T>>),
@@ -39,13 +39,13 @@ pub enum Combined<T> {
 /// A test of a label or an annotation.
 #[derive(Clone)]
 pub enum TextTest {
-    /// It is there with this value.
+    /// It has this value.
     Equals(String),
-    /// It is there, maybe empty.
+    /// It is present, maybe empty.
     Present,
-    /// It is not there.
+    /// It is absent.
     Absent,
-    /// The predicate says so.
+    /// The predicate returns true.
     Matches(TextPredicate),
 }
 
@@ -54,18 +54,18 @@ pub enum TextTest {
 pub enum ValueTest {
     /// It is this value.
     Equals(Value),
-    /// It is there.
+    /// It is present.
     Present,
-    /// It is not there, or null.
+    /// It is absent, or null.
     Absent,
-    /// The predicate says so.
+    /// The predicate returns true.
     Matches(ValuePredicate),
 }
 
-/// What is demanded of a field.
+/// A test of a field.
 #[derive(Clone, Debug)]
 pub enum FieldTest {
-    /// It is there before or after the change.
+    /// It is present before or after the change.
     Any,
     /// It passes the test before or after the change.
     Value(Combined<ValueTest>),
@@ -81,9 +81,9 @@ pub enum FieldTest {
 /// A condition on one field.
 #[derive(Clone, Debug)]
 pub struct FieldFilter {
-    /// Where the field is.
+    /// The path of the field.
     pub path: FieldPath,
-    /// What it must be.
+    /// The test of its value.
     pub test: FieldTest,
 }
 
@@ -104,7 +104,7 @@ pub struct Filters {
     pub when: Option<Combined<WhenTest>>,
 }
 
-/// A candidate value of a field: values that were not kept pass only where any value would.
+/// A value to be tested; an unknown old value passes every test that some value passes.
 #[derive(Clone, Copy)]
 enum CandidateValue<'a> {
     Value(Option<&'a Value>),
@@ -114,7 +114,7 @@ enum CandidateValue<'a> {
 // === impl Combined ===
 
 impl<T> Combined<T> {
-    /// Evaluates the combination, asking `test` for each condition that matters.
+    /// Evaluates the combination with `test` for each condition that matters.
     pub fn eval(&self, test: &mut impl FnMut(&T) -> bool) -> bool {
         match self {
             Self::One(condition) => test(condition),
@@ -193,7 +193,7 @@ impl fmt::Debug for ValueTest {
 // === impl FieldFilter ===
 
 impl FieldFilter {
-    /// A field that must only be there.
+    /// A field that must only be present.
     #[must_use]
     pub fn any(path: FieldPath) -> Self {
         Self {
@@ -272,7 +272,7 @@ impl Filters {
         labels.is_empty() && annotations.is_empty() && field.is_none() && when.is_none()
     }
 
-    /// Everything but the demand for a change.
+    /// Whether all conditions hold, except those on the change of the field.
     #[must_use]
     pub fn prematch(&self, subject: &Subject<'_>) -> bool {
         self.texts_match(subject)
@@ -283,7 +283,7 @@ impl Filters {
             && self.when_holds(subject)
     }
 
-    /// Everything; `must_differ` demands that the field changed.
+    /// Whether all conditions hold; `must_differ` requires that the field changed.
     #[must_use]
     pub fn matches(&self, subject: &Subject<'_>, must_differ: bool) -> bool {
         self.texts_match(subject)

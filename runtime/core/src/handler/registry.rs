@@ -1,4 +1,4 @@
-//! The declared handlers of one kind, in their order, and the questions asked of all of them.
+//! The declared handlers of one kind, in their order, and the selection among them.
 
 use std::sync::Arc;
 
@@ -15,23 +15,23 @@ pub struct Registry {
     tracking: Tracking,
 }
 
-/// Of which objects the last handled state is kept.
+/// The objects whose last handled state is stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tracking {
-    /// Of those that some change handler may be called for; all others are not touched.
+    /// Those for which a change handler may be called; the operator does not write to others.
     #[default]
     Matching,
-    /// Of all, so that an object that begins to match has a past.
+    /// All, so that an object that begins to match has a last handled state.
     Always,
 }
 
-/// A mistake in the declarations.
+/// An invalid declaration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Objects could not tell the records of two handlers apart.
+    /// Two handlers would have the same record.
     #[error("handler `{0}` is declared twice for the same trigger")]
     Duplicate(HandlerId),
-    /// A demand on a field needs one.
+    /// A field handler names no field.
     #[error("handler `{0}` reacts to a field, but names none")]
     MissingField(HandlerId),
 }
@@ -39,10 +39,10 @@ pub enum Error {
 // === impl Registry ===
 
 impl Registry {
-    /// Checks and keeps the declarations.
+    /// Checks the declarations.
     ///
     /// # Errors
-    /// Names the first handler whose declaration makes no sense.
+    /// The first invalid declaration.
     pub fn new(handlers: impl IntoIterator<Item = HandlerSpec>) -> Result<Self, Error> {
         let mut registry = Self::default();
         for handler in handlers {
@@ -65,13 +65,13 @@ impl Registry {
         Ok(registry)
     }
 
-    /// The same handlers for objects that are tracked like this.
+    /// The same handlers with another tracking.
     #[must_use]
     pub fn tracking(self, tracking: Tracking) -> Self {
         Self { tracking, ..self }
     }
 
-    /// Whether the last handled state of all objects is kept.
+    /// Whether the last handled state of all objects is stored.
     #[must_use]
     pub fn tracks_all(&self) -> bool {
         self.tracking == Tracking::Always
@@ -83,14 +83,14 @@ impl Registry {
         &self.handlers
     }
 
-    /// Handlers that take part in handling cycles.
+    /// The change handlers, which run in cycles.
     pub fn change_handlers(&self) -> impl Iterator<Item = &Arc<HandlerSpec>> {
         self.handlers
             .iter()
             .filter(|handler| handler.trigger.is_change())
     }
 
-    /// Whether objects of this kind have handling cycles at all.
+    /// Whether there are change handlers.
     #[must_use]
     pub fn handles_changes(&self) -> bool {
         self.change_handlers().next().is_some()
@@ -127,7 +127,8 @@ impl Registry {
         self.matching(subject, Trigger::is_change)
     }
 
-    /// Whether nobody cares for the object, so that it must not be touched.
+    /// Whether no change handler could be called for the object, so that the operator must not
+    /// write to it.
     #[must_use]
     pub fn ignores(&self, subject: &Subject<'_>) -> bool {
         !self.tracks_all()
@@ -136,21 +137,21 @@ impl Registry {
                 .any(|handler| handler.prematches(subject))
     }
 
-    /// Whether results and records, which any handling leaves on an object, may demand another.
+    /// Whether the results and records that a cycle writes may require another turn.
     ///
-    /// They do if a handler watches the places where they are kept. And whether an object is to
-    /// be held may be a matter of its former state, which the record of success ends.
+    /// They do if a handler is about a field in `status` or `metadata`. The need for the finalizer
+    /// may depend on the last handled state, too, which the end of a cycle replaces.
     #[must_use]
     pub fn reacts_to_own_writes(&self) -> bool {
-        let untouched = |stanza: &String| stanza != "status" && stanza != "metadata";
+        let is_elsewhere = |stanza: &String| stanza != "status" && stanza != "metadata";
         self.handlers.iter().any(|handler| {
-            let holds_some = handler.trigger.needs_finalizer() && !handler.filters.is_empty();
+            let filters_deletion = handler.trigger.needs_finalizer() && !handler.filters.is_empty();
             let field = handler.field().map(FieldPath::parts);
-            holds_some || field.is_some_and(|parts| !parts.first().is_some_and(untouched))
+            filters_deletion || field.is_some_and(|parts| !parts.first().is_some_and(is_elsewhere))
         })
     }
 
-    /// The rules of the essence for this kind: fields of handlers count wherever they are.
+    /// The rules of the essence for this kind: it includes the fields of all handlers.
     #[must_use]
     pub fn essence_rules(&self, ignored: &[FieldPath]) -> EssenceRules {
         let mut watched: Vec<FieldPath> = Vec::new();

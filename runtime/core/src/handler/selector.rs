@@ -1,4 +1,4 @@
-//! Selectors for the API server, derived from filters where nothing changes by them.
+//! Label and field selectors for lists and watches, derived from the filters of all handlers.
 
 use std::{collections::BTreeMap, collections::BTreeSet, fmt};
 
@@ -9,35 +9,34 @@ use crate::handler::{
     registry::Registry,
 };
 
-/// What lists and watches of a kind may be restricted to.
+/// The selectors of the lists and watches of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selectors {
-    /// Demands on labels.
-    pub labels: BTreeMap<String, LabelDemand>,
-    /// Demands on fields that every kind can be selected by.
+    /// Requirements on labels.
+    pub labels: BTreeMap<String, LabelRequirement>,
+    /// Requirements on fields that every kind supports in selectors.
     pub fields: BTreeMap<String, String>,
 }
 
-/// A demand on one label that the API server understands.
+/// A requirement on one label that a label selector can express.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LabelDemand {
+pub enum LabelRequirement {
     /// It has one of these values.
     In(BTreeSet<String>),
-    /// It is there.
+    /// It is present.
     Exists,
-    /// It is not there.
+    /// It is absent.
     Missing,
 }
 
 // === impl Selectors ===
 
 impl Selectors {
-    /// What every handler of a kind demands anyway.
+    /// The requirements that every handler of a kind shares.
     ///
-    /// Nothing, if some handler or daemon must not miss that an object stops matching: an
-    /// object with a finalizer has to be released then. Nothing either, if all objects are
-    /// tracked. Objects that still carry a finalizer of an earlier version of the operator must
-    /// be looked for without the selectors.
+    /// There are none if a handler needs the finalizer: it must notice that an object stops
+    /// matching, and release it. There are none either if all objects are tracked. Objects that
+    /// have the finalizer from an earlier version of the operator must be listed without selectors.
     #[must_use]
     pub fn derive(registry: &Registry) -> Self {
         let handlers = registry.handlers();
@@ -53,19 +52,19 @@ impl Selectors {
             labels: common(
                 handlers
                     .iter()
-                    .map(|handler| label_demands(&handler.filters)),
+                    .map(|handler| label_requirements(&handler.filters)),
                 widen,
             ),
             fields: common(
                 handlers
                     .iter()
-                    .map(|handler| field_demands(&handler.filters)),
+                    .map(|handler| field_requirements(&handler.filters)),
                 |a, b| (a == b).then_some(a),
             ),
         }
     }
 
-    /// Whether everything is to be listed.
+    /// Whether all objects are listed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
@@ -74,17 +73,21 @@ impl Selectors {
     /// The `labelSelector` parameter.
     #[must_use]
     pub fn label_selector(&self) -> Option<String> {
-        joined(self.labels.iter().map(|(key, demand)| match demand {
-            LabelDemand::In(values) if values.len() == 1 => {
-                format!("{key}={}", values.iter().cloned().collect::<String>())
-            }
-            LabelDemand::In(values) => {
-                let values: Vec<&str> = values.iter().map(String::as_str).collect();
-                format!("{key} in ({})", values.join(","))
-            }
-            LabelDemand::Exists => key.clone(),
-            LabelDemand::Missing => format!("!{key}"),
-        }))
+        joined(
+            self.labels
+                .iter()
+                .map(|(key, requirement)| match requirement {
+                    LabelRequirement::In(values) if values.len() == 1 => {
+                        format!("{key}={}", values.iter().cloned().collect::<String>())
+                    }
+                    LabelRequirement::In(values) => {
+                        let values: Vec<&str> = values.iter().map(String::as_str).collect();
+                        format!("{key} in ({})", values.join(","))
+                    }
+                    LabelRequirement::Exists => key.clone(),
+                    LabelRequirement::Missing => format!("!{key}"),
+                }),
+        )
     }
 
     /// The `fieldSelector` parameter.
@@ -113,12 +116,12 @@ fn joined(parts: impl Iterator<Item = String>) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(","))
 }
 
-/// Keeps the demands that all handlers share, in the widest form among them.
+/// The requirements that all handlers share, in the widest form among them.
 fn common<D>(
-    demands: impl Iterator<Item = BTreeMap<String, D>>,
+    requirements: impl Iterator<Item = BTreeMap<String, D>>,
     widen: impl Fn(D, D) -> Option<D>,
 ) -> BTreeMap<String, D> {
-    demands
+    requirements
         .reduce(|mut shared, mut next| {
             let keys: Vec<String> = shared.keys().cloned().collect();
             keys.into_iter()
@@ -131,52 +134,53 @@ fn common<D>(
         .unwrap_or_default()
 }
 
-fn widen(a: LabelDemand, b: LabelDemand) -> Option<LabelDemand> {
+fn widen(a: LabelRequirement, b: LabelRequirement) -> Option<LabelRequirement> {
     match (a, b) {
-        (LabelDemand::In(a), LabelDemand::In(b)) => {
-            Some(LabelDemand::In(a.union(&b).cloned().collect()))
+        (LabelRequirement::In(a), LabelRequirement::In(b)) => {
+            Some(LabelRequirement::In(a.union(&b).cloned().collect()))
         }
-        (LabelDemand::In(_) | LabelDemand::Exists, LabelDemand::In(_) | LabelDemand::Exists) => {
-            Some(LabelDemand::Exists)
-        }
-        (LabelDemand::Missing, LabelDemand::Missing) => Some(LabelDemand::Missing),
-        (LabelDemand::Missing, _) | (_, LabelDemand::Missing) => None,
+        (
+            LabelRequirement::In(_) | LabelRequirement::Exists,
+            LabelRequirement::In(_) | LabelRequirement::Exists,
+        ) => Some(LabelRequirement::Exists),
+        (LabelRequirement::Missing, LabelRequirement::Missing) => Some(LabelRequirement::Missing),
+        (LabelRequirement::Missing, _) | (_, LabelRequirement::Missing) => None,
     }
 }
 
-/// What filters demand of labels, as far as the API server understands it.
+/// The requirements of filters on labels, as far as a label selector can express them.
 #[must_use]
-pub fn label_demands(filters: &Filters) -> BTreeMap<String, LabelDemand> {
-    let mut demands: BTreeMap<String, LabelDemand> = BTreeMap::new();
+pub fn label_requirements(filters: &Filters) -> BTreeMap<String, LabelRequirement> {
+    let mut requirements: BTreeMap<String, LabelRequirement> = BTreeMap::new();
     for (key, test) in &filters.labels {
-        if let Some(demand) = demand(test) {
-            demands.entry(key.clone()).or_insert(demand);
+        if let Some(requirement) = requirement(test) {
+            requirements.entry(key.clone()).or_insert(requirement);
         }
     }
-    demands
+    requirements
 }
 
-/// The demand behind a test, if the API server can express it without loss or excess.
-fn demand(test: &Combined<TextTest>) -> Option<LabelDemand> {
+/// The requirement of a test, if a label selector can express it exactly.
+fn requirement(test: &Combined<TextTest>) -> Option<LabelRequirement> {
     match test {
         Combined::One(TextTest::Equals(value)) => {
-            is_label_value(value).then(|| LabelDemand::In(BTreeSet::from([value.clone()])))
+            is_label_value(value).then(|| LabelRequirement::In(BTreeSet::from([value.clone()])))
         }
-        Combined::One(TextTest::Present) => Some(LabelDemand::Exists),
-        Combined::One(TextTest::Absent) => Some(LabelDemand::Missing),
+        Combined::One(TextTest::Present) => Some(LabelRequirement::Exists),
+        Combined::One(TextTest::Absent) => Some(LabelRequirement::Missing),
         Combined::One(TextTest::Matches(_)) => None,
-        Combined::Any(parts) => parts.iter().map(demand).reduce(|a, b| widen(a?, b?))?,
-        Combined::All(parts) => parts.iter().find_map(demand),
+        Combined::Any(parts) => parts.iter().map(requirement).reduce(|a, b| widen(a?, b?))?,
+        Combined::All(parts) => parts.iter().find_map(requirement),
         Combined::Not(part) => match &**part {
-            Combined::One(TextTest::Present) => Some(LabelDemand::Missing),
-            Combined::One(TextTest::Absent) => Some(LabelDemand::Exists),
+            Combined::One(TextTest::Present) => Some(LabelRequirement::Missing),
+            Combined::One(TextTest::Absent) => Some(LabelRequirement::Exists),
             _ => None,
         },
         Combined::NoneOf(_) => None,
     }
 }
 
-/// Whether a text can be a label value at all, and hence stand in a selector.
+/// Whether a text is a valid label value, as selectors require.
 fn is_label_value(text: &str) -> bool {
     text.len() <= 63
         && text
@@ -186,18 +190,18 @@ fn is_label_value(text: &str) -> bool {
         && !text.ends_with(['-', '_', '.'])
 }
 
-fn field_demands(filters: &Filters) -> BTreeMap<String, String> {
-    let mut demands = BTreeMap::new();
+fn field_requirements(filters: &Filters) -> BTreeMap<String, String> {
+    let mut requirements = BTreeMap::new();
     if let Some(field) = &filters.field
         && let FieldTest::Value(Combined::One(ValueTest::Equals(Value::String(value)))) =
             &field.test
     {
         let path = field.path.to_string();
         if ["metadata.name", "metadata.namespace"].contains(&path.as_str()) {
-            demands.insert(path, value.clone());
+            requirements.insert(path, value.clone());
         }
     }
-    demands
+    requirements
 }
 
 #[cfg(test)]

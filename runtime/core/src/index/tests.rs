@@ -1,4 +1,4 @@
-//! The index against the naive model of it: what every object says, asked one by one.
+//! The index table compared with a simple model: the entries of every object, one by one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,38 +6,38 @@ use proptest::prelude::*;
 
 use super::*;
 
-type Entries = Vec<(u8, u32)>;
+type ObjectEntries = Vec<(u8, u32)>;
 
 #[derive(Clone, Debug)]
-enum Step {
-    Replace(u8, Entries),
+enum IndexStep {
+    Replace(u8, ObjectEntries),
     Discard(u8),
 }
 
-fn any_steps() -> impl Strategy<Value = Vec<Step>> {
+fn any_steps() -> impl Strategy<Value = Vec<IndexStep>> {
     let entries = prop::collection::vec((0..6u8, any::<u32>()), 0..5);
     let step = prop_oneof![
-        4 => (0..8u8, entries).prop_map(|(object, entries)| Step::Replace(object, entries)),
-        1 => (0..8u8).prop_map(Step::Discard),
+        4 => (0..8u8, entries).prop_map(|(object, entries)| IndexStep::Replace(object, entries)),
+        1 => (0..8u8).prop_map(IndexStep::Discard),
     ];
     prop::collection::vec(step, 0..60)
 }
 
-/// What every object says of itself.
-type Model = BTreeMap<u8, BTreeMap<u8, u32>>;
+/// The entries of every object.
+type IndexModel = BTreeMap<u8, BTreeMap<u8, u32>>;
 
-fn take(model: &mut Model, step: &Step) {
+fn take(model: &mut IndexModel, step: &IndexStep) {
     match step {
-        Step::Replace(object, entries) => {
+        IndexStep::Replace(object, entries) => {
             model.insert(*object, entries.iter().copied().collect());
         }
-        Step::Discard(object) => {
+        IndexStep::Discard(object) => {
             model.remove(object);
         }
     }
 }
 
-fn values(model: &Model, key: u8) -> Vec<u32> {
+fn values(model: &IndexModel, key: u8) -> Vec<u32> {
     let values = model.values().filter_map(|entries| entries.get(&key));
     sorted(values.copied())
 }
@@ -48,7 +48,7 @@ fn sorted(values: impl IntoIterator<Item = u32>) -> Vec<u32> {
     values
 }
 
-fn check(index: &IndexTable<u8, u8, u32>, model: &Model) {
+fn check(index: &IndexTable<u8, u8, u32>, model: &IndexModel) {
     for key in 0..6 {
         let expected = values(model, key);
         assert_eq!(index.get(&key).len(), expected.len());
@@ -68,13 +68,13 @@ fn check(index: &IndexTable<u8, u8, u32>, model: &Model) {
 
 proptest! {
     #[test]
-    fn it_says_what_all_objects_say_together(steps in any_steps()) {
+    fn it_equals_the_entries_of_all_objects(steps in any_steps()) {
         let mut index = IndexTable::default();
-        let mut model = Model::new();
+        let mut model = IndexModel::new();
         for step in &steps {
             match step {
-                Step::Replace(object, entries) => index.replace(object, entries.iter().copied()),
-                Step::Discard(object) => index.discard(object),
+                IndexStep::Replace(object, entries) => index.replace(object, entries.iter().copied()),
+                IndexStep::Discard(object) => index.discard(object),
             }
             take(&mut model, step);
             check(&index, &model);
@@ -82,10 +82,10 @@ proptest! {
     }
 
     #[test]
-    fn nothing_is_left_of_objects_that_are_gone(steps in any_steps()) {
+    fn removed_objects_leave_no_values(steps in any_steps()) {
         let mut index: IndexTable<u8, u8, u32> = IndexTable::default();
         for step in &steps {
-            if let Step::Replace(object, entries) = step {
+            if let IndexStep::Replace(object, entries) = step {
                 index.replace(object, entries.iter().copied());
             }
         }
@@ -107,7 +107,7 @@ fn keys_are_found_by_what_they_borrow_as() {
 }
 
 #[test]
-fn shelves_are_used_again() {
+fn entries_are_reused() {
     let mut index = IndexTable::default();
     for round in 0..1000 {
         index.replace(&"object", [(round, ())]);

@@ -1,4 +1,4 @@
-//! Vectors made by Python's `json` module.
+//! Test vectors made by Python's `json` module.
 
 use proptest::prelude::*;
 use serde_json::Value;

@@ -28,7 +28,7 @@ fn the_default_takes_one_with_the_fewest_attempts() {
 }
 
 #[test]
-fn a_custom_choice_cannot_conjure_up_handlers() {
+fn a_custom_choice_picks_only_due_handlers() {
     let choice = Lifecycle::Custom(Arc::new(|due| {
         vec![due[1].id.clone(), HandlerId::new("no such handler")]
     }));
@@ -37,7 +37,7 @@ fn a_custom_choice_cannot_conjure_up_handlers() {
 
 proptest! {
     #[test]
-    fn chance_comes_from_the_seed_alone(
+    fn the_seed_is_the_only_source_of_randomness(
         attempts in prop::collection::vec(0u32..5, 0..8), seed in any::<u64>(),
     ) {
         let due = due(&attempts);
@@ -54,7 +54,7 @@ proptest! {
 }
 
 #[test]
-fn every_handler_has_its_chance() {
+fn every_handler_is_picked_by_some_seed() {
     let due = due(&[0, 0, 0]);
     let mut first: Vec<HandlerId> = (0..64)
         .flat_map(|seed| Lifecycle::Randomized.pick(&due, seed))

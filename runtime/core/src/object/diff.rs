@@ -1,4 +1,4 @@
-//! Differences between two states of an object, field by field; null equals absent.
+//! The differences between two states of an object, field by field; null equals absent.
 
 use std::fmt;
 
@@ -10,25 +10,25 @@ use crate::object::{
     path::FieldPath,
 };
 
-/// The state that was handled last, as far as it is known.
+/// The last handled state, as far as it is known.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Baseline {
-    /// The object was never handled to the end.
+    /// No cycle of the object has ended.
     Absent,
     /// The state in full.
     Known(Essence),
-    /// Only digests: changes are seen, old values are not.
+    /// Digests: they show changes, but not the old values.
     Hashed(HashedState),
 }
 
-/// What a field held before.
+/// The old value of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OldValue {
     /// Nothing.
     Absent,
     /// This value.
     Known(Value),
-    /// Something else than now, but the value was not kept.
+    /// A value that differs from the new one, but was not kept.
     Unknown,
 }
 
@@ -46,9 +46,9 @@ pub enum DiffOp {
 /// One difference.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiffItem {
-    /// What happened.
+    /// The kind of the difference.
     pub op: DiffOp,
-    /// Where; empty for the object (or the reduced field) as a whole.
+    /// The field; empty for the object (or the reduced field) as a whole.
     pub path: FieldPath,
     /// The value before.
     pub old: OldValue,
@@ -69,7 +69,7 @@ impl Baseline {
         matches!(self, Self::Absent)
     }
 
-    /// What a field held in this state; `now` tells the values that surely did not change.
+    /// The value of a field in this state; of digests, only a value that `now` still has is known.
     #[must_use]
     pub fn value_at(&self, path: &FieldPath, now: &Essence) -> OldValue {
         match self {
@@ -89,7 +89,7 @@ impl Baseline {
         }
     }
 
-    /// Whether a field surely holds in `now` what it held in this state.
+    /// Whether a field certainly has the same value in `now` as in this state.
     #[must_use]
     pub fn same_at(&self, path: &FieldPath, now: &Essence) -> bool {
         match self {
@@ -169,7 +169,7 @@ impl Diff {
         self.0.iter()
     }
 
-    /// Makes the new state of an old one; removed fields are taken away.
+    /// Applies the differences to the old state; the result is the new state.
     #[must_use]
     pub fn apply(&self, old: &Value) -> Value {
         let mut state = old.clone();
@@ -191,8 +191,8 @@ impl Diff {
         state
     }
 
-    /// The differences as a merge patch for a copy that is kept elsewhere: what was removed is
-    /// null, and what only the copy has is left alone.
+    /// The differences as a merge patch for a copy of the object: removed fields are null, and
+    /// fields that only the copy has stay.
     #[must_use]
     pub fn merge_patch(&self) -> Value {
         let mut patch = Value::Object(Map::new());
@@ -238,7 +238,7 @@ impl IntoIterator for Diff {
     }
 }
 
-/// Compares two values as the diff does: null equals absent, also in maps within.
+/// Whether two values are equal for the diff: null equals absent, in nested maps too.
 #[must_use]
 pub fn same(a: Option<&Value>, b: Option<&Value>) -> bool {
     match (present(a), present(b)) {
@@ -293,7 +293,7 @@ fn diff_into(
     });
 }
 
-/// Keys as Kopf visits them: added, removed, common.
+/// Keys in Kopf's order: added, removed, common.
 fn in_diff_order<'a>(
     new: &'a Map<String, Value>,
     old_keys: impl Iterator<Item = &'a String>,

@@ -1,4 +1,4 @@
-//! The part of an object whose changes count: no identity, no bookkeeping, no status.
+//! The essence of an object: the part whose changes count, without identity and status.
 
 use std::collections::BTreeSet;
 
@@ -10,19 +10,19 @@ use crate::object::{ObjectView, path::FieldPath};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Essence(Value);
 
-/// What is taken into the essence beyond the rule, or left out of it.
+/// The fields of a kind that the essence includes or excludes beyond the general rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EssenceRules {
-    /// Fields of handlers, put back even if the rule drops them (such as `status.x`).
+    /// Fields of handlers, included even if the rule excludes them (such as `status.x`).
     pub watched: Vec<FieldPath>,
-    /// Fields that never count.
+    /// Fields that are always excluded.
     pub ignored: Vec<FieldPath>,
 }
 
-/// The prefix under which Kopf keeps its annotations, recognised without a marker.
+/// The prefix of Kopf's annotations, which operators recognise without a marker.
 pub const KOPF_PREFIX: &str = "kopf.zalando.org";
 
-/// The name of the annotation that marks a prefix as an operator's own.
+/// The name of the annotation that marks a prefix as one of an operator.
 pub const MARKER_NAME: &str = "kopf-managed";
 
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -30,7 +30,7 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 // === impl Essence ===
 
 impl Essence {
-    /// Takes a state as it is, for example one that was stored.
+    /// A state as it is, for example a stored one.
     #[must_use]
     pub fn from_value(value: Value) -> Self {
         Self(value)
@@ -50,7 +50,10 @@ impl Essence {
             meta.insert("labels".to_owned(), labels.clone());
         }
         if let Some(annotations) = view.annotations() {
-            meta.insert("annotations".to_owned(), foreign(annotations));
+            meta.insert(
+                "annotations".to_owned(),
+                without_operator_annotations(annotations),
+            );
         }
         essence.insert("metadata".to_owned(), Value::Object(meta));
         let mut essence = Self(Value::Object(essence));
@@ -78,19 +81,19 @@ impl Essence {
         self.0
     }
 
-    /// Takes one field away, with the stanzas that become empty by it.
+    /// Removes one field, with the stanzas that become empty.
     pub fn remove(&mut self, path: &FieldPath) {
         path.remove(&mut self.0);
     }
 
-    /// Whether there are annotations that somebody may recognise as its own.
+    /// Whether there are any annotations.
     #[must_use]
     pub fn has_annotations(&self) -> bool {
         let metadata = self.0.get("metadata");
         metadata.is_some_and(|metadata| metadata.get("annotations").is_some())
     }
 
-    /// Takes away the annotations that a storage recognises as its own.
+    /// Removes the annotations for which `keep` is false.
     pub fn retain_annotations(&mut self, keep: impl Fn(&str) -> bool) {
         let annotations = self
             .0
@@ -122,8 +125,8 @@ impl Essence {
     }
 }
 
-/// Annotations that are nobody's bookkeeping.
-fn foreign(annotations: &Map<String, Value>) -> Value {
+/// The annotations that no operator of this family and not kubectl keeps for itself.
+fn without_operator_annotations(annotations: &Map<String, Value>) -> Value {
     let prefixes = marked_prefixes(annotations.keys().map(String::as_str));
     Value::Object(
         annotations
@@ -137,7 +140,7 @@ fn foreign(annotations: &Map<String, Value>) -> Value {
     )
 }
 
-/// The prefixes under which some operator of this family keeps its annotations.
+/// The prefixes under which operators of this family keep their annotations.
 #[must_use]
 pub fn marked_prefixes<'a>(keys: impl Iterator<Item = &'a str>) -> BTreeSet<&'a str> {
     keys.filter_map(|key| key.split_once('/'))
@@ -146,7 +149,7 @@ pub fn marked_prefixes<'a>(keys: impl Iterator<Item = &'a str>) -> BTreeSet<&'a 
         .collect()
 }
 
-/// Whether operators recognise a prefix as bookkeeping without a marker.
+/// Whether operators recognise a prefix as Kopf's without a marker.
 #[must_use]
 pub fn is_kopf_prefix(prefix: &str) -> bool {
     prefix

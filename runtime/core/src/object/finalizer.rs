@@ -1,4 +1,6 @@
-//! The finalizer that keeps an object until its delete handlers are done.
+//! Reads and edits our finalizer in `metadata.finalizers`.
+//!
+//! [`crate::handler::finalizer_need`] decides whether an object needs it.
 
 use serde_json::{Map, Value};
 
@@ -7,16 +9,16 @@ use crate::object::{
     patch::{JsonPatch, json_patch},
 };
 
-/// The finalizer of Kopf, shared so that operators can replace each other.
+/// The finalizer of Kopf, the same here, so that operators can replace each other.
 pub const KOPF_FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
 
-/// Whether the object waits for us before it goes.
+/// Whether the object has the finalizer.
 #[must_use]
 pub fn is_present(view: ObjectView<'_>, finalizer: &str) -> bool {
     view.finalizers().any(|present| present == finalizer)
 }
 
-/// Appends the finalizer to a body, unless it is there.
+/// Appends the finalizer to a body that does not have it.
 pub fn insert(body: &mut Value, finalizer: &str) {
     if is_present(ObjectView::new(body), finalizer) {
         return;
@@ -32,7 +34,7 @@ pub fn insert(body: &mut Value, finalizer: &str) {
     }
 }
 
-/// Takes the finalizer from a body, with its duplicates; an empty list goes too.
+/// Removes the finalizer and its duplicates from a body, and an empty list with them.
 pub fn remove(body: &mut Value, finalizer: &str) {
     let Some(meta) = body.get_mut("metadata").and_then(Value::as_object_mut) else {
         return;
@@ -78,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_finalizer_is_appended_after_those_of_others() {
+    fn the_finalizer_is_appended_to_the_others() {
         let body = json!({"metadata": {"resourceVersion": "5", "finalizers": ["other"]}});
         let patch = addition(&body, "ours").expect("it was absent");
         assert_eq!(
@@ -94,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn all_of_ours_go_and_an_empty_list_with_them() {
+    fn all_duplicates_are_removed_and_an_empty_list_with_them() {
         let body =
             json!({"metadata": {"resourceVersion": "5", "finalizers": ["ours", "a", "ours"]}});
         let mut edited = body.clone();

@@ -1,6 +1,6 @@
-//! A state of which only digests are kept: changes are still seen, values are not.
+//! A state of which only digests are kept: they show changes, but no values.
 //!
-//! Used for objects whose state does not fit into annotations, and for sensitive ones.
+//! Objects whose state does not fit into annotations are stored so, and sensitive ones.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::object::path::FieldPath;
 
-/// Digests of a state, salted with the identity of the object.
+/// Digests of a state, salted with the UID of the object.
 ///
 /// The salt keeps equal secrets of different objects from having equal digests.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,18 +21,18 @@ pub struct HashedState {
 /// Maps stay maps, everything else becomes a digest; a digest may also stand for a whole map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HashTree {
-    /// The digest of anything.
+    /// The digest of any value.
     Digest(String),
     /// A map whose members are digested one by one.
     Map(BTreeMap<String, HashTree>),
 }
 
-/// What a hashed state knows about one path.
+/// The digests of one path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HashNode<'a> {
-    /// Nothing was there.
+    /// There was no value.
     Absent,
-    /// Something was there.
+    /// There was a value.
     Tree(&'a HashTree),
     /// The path lies inside of something that was digested as a whole.
     Inside,
@@ -73,7 +73,7 @@ impl HashedState {
         &self.tree
     }
 
-    /// What is known about a path.
+    /// The digests of a path.
     #[must_use]
     pub fn at(&self, path: &FieldPath) -> HashNode<'_> {
         let mut tree = &self.tree;
@@ -89,13 +89,13 @@ impl HashedState {
         HashNode::Tree(tree)
     }
 
-    /// Whether a tree, usually a part of this state, digests exactly this value.
+    /// Whether a tree, usually a part of this state, is the digest of exactly this value.
     #[must_use]
     pub fn describes(&self, tree: &HashTree, value: &Value) -> bool {
         tree.describes(value, &self.salt)
     }
 
-    /// Whether the state at a path is surely the same as in a full state.
+    /// Whether the value at a path is certainly the same as in a full state.
     #[must_use]
     pub fn same_at(&self, path: &FieldPath, state: &Value) -> bool {
         match self.at(path) {
@@ -184,7 +184,7 @@ pub fn digest(value: &Value, salt: &str) -> String {
     STANDARD_NO_PAD.encode(hash.as_bytes())
 }
 
-/// Sorted keys, no nulls in maps: one form for all values that count as equal.
+/// One form for all values that count as equal: sorted keys, no nulls in maps.
 #[must_use]
 pub fn canonical(value: &Value) -> Value {
     match value {
@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hashed_state_recognises_its_value_and_nothing_else() {
+    fn a_hashed_state_matches_only_its_own_value() {
         let value = json!({"spec": {"a": 1, "b": [1, 2], "c": {}}, "data": "x", "n": null});
         for depth in 0..5 {
             let state = HashedState::new(&value, "uid", depth);
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_inside_of_a_whole_digest_count_as_changed_only_with_it() {
+    fn a_field_inside_a_digested_map_changes_with_the_map() {
         let state = HashedState::new(&json!({"spec": {"a": {"x": 1}}}), "uid", 2);
         let path = FieldPath::from("spec.a.x");
         assert_eq!(state.at(&path), HashNode::Inside);

@@ -1,4 +1,4 @@
-//! Making objects the children of others: labels, owners, names, namespaces.
+//! Edits that make an object the child of another: owner reference, name, namespace, labels.
 
 use serde_json::{Map, Value, json};
 
@@ -13,34 +13,34 @@ pub struct OwnerFlags {
     pub block_owner_deletion: Option<bool>,
 }
 
-/// Whether what is already there is respected.
+/// The treatment of values that the child already has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Existing {
-    /// It stays.
+    /// They stay.
     #[default]
     Kept,
-    /// It is overwritten.
+    /// They are overwritten.
     Replaced,
 }
 
-/// How a child is named after its owner.
+/// The way a child is named after its owner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Naming {
-    /// The name is a prefix, completed by the API server.
+    /// The name is a prefix that the API server completes.
     #[default]
     Generated,
-    /// The name is taken as it is.
+    /// The name is used as it is.
     Strict,
 }
 
-/// How children are adopted.
+/// The options of an adoption.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Adoption {
     /// The flags of the owner reference.
     pub flags: OwnerFlags,
-    /// What happens to names, namespaces and labels that are there.
+    /// The treatment of names, namespaces and labels that the child has.
     pub existing: Existing,
-    /// How the child is named.
+    /// The way the child is named.
     pub naming: Naming,
     /// Templates inside of the child that get the labels, too, such as `spec.template`.
     pub nested: Vec<FieldPath>,
@@ -57,7 +57,7 @@ impl Default for OwnerFlags {
     }
 }
 
-/// The reference to an owner, as it stands in its children.
+/// The reference to an owner in its children.
 #[must_use]
 pub fn owner_reference(owner: ObjectView<'_>, flags: OwnerFlags) -> Value {
     let mut reference = json!({
@@ -85,7 +85,7 @@ pub fn append_owner_reference(child: &mut Value, owner: ObjectView<'_>, flags: O
     }
 }
 
-/// Takes an owner away, if the child has it.
+/// Removes an owner, if the child has it.
 pub fn remove_owner_reference(child: &mut Value, owner: ObjectView<'_>) {
     let uid = owner.uid();
     let meta = child.get_mut("metadata").and_then(Value::as_object_mut);
@@ -137,13 +137,13 @@ pub fn harmonize_naming(object: &mut Value, name: &str, existing: Existing, nami
     meta.shift_remove(unset);
 }
 
-/// Puts an object that has no namespace yet, or any object if forced, into one, or into none.
+/// Sets or removes the namespace of an object that has none yet, or of any object if forced.
 pub fn adjust_namespace(object: &mut Value, namespace: Option<&str>, existing: Existing) {
     let Some(meta) = metadata(object) else {
         return;
     };
-    let placed = meta.get("namespace").is_some_and(|name| !name.is_null());
-    if placed && existing == Existing::Kept {
+    let has_namespace = meta.get("namespace").is_some_and(|name| !name.is_null());
+    if has_namespace && existing == Existing::Kept {
         return;
     }
     match namespace {
@@ -156,8 +156,7 @@ pub fn adjust_namespace(object: &mut Value, namespace: Option<&str>, existing: E
     }
 }
 
-/// Makes an object the child of another: owned by it, named after it, beside it, labelled
-/// like it.
+/// Makes an object the child of another: with its owner reference, name, namespace and labels.
 pub fn adopt(child: &mut Value, owner: ObjectView<'_>, adoption: &Adoption) {
     append_owner_reference(child, owner, adoption.flags);
     if let Some(name) = owner.name() {

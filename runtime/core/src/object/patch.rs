@@ -1,4 +1,8 @@
-//! Changes to be written to an object: one merge patch, and edits that need the newest body.
+//! The writes to an object: one merge patch, and edits of the newest body as JSON patches.
+//!
+//! Diff and merge are hand-written. The `json-patch` crate compares lists by position, so that the
+//! removal of one finalizer replaces all that follow, and its merge reorders the remaining keys,
+//! while stored states must have the bytes that Kopf writes. The tests use it as the reference.
 
 use std::{fmt, sync::Arc};
 
@@ -6,17 +10,17 @@ use serde_json::{Map, Value, json};
 
 use crate::object::{ObjectView, path::FieldPath};
 
-/// An edit of the freshest body, sent as a JSON patch that fails if the body moved on.
+/// An edit of the newest body, sent as a JSON patch that fails if the body has changed since.
 pub type PatchFn = Arc<dyn Fn(&mut Value) + Send + Sync>;
 
-/// Everything that one handling wants to write, accumulated.
+/// All writes of one turn, accumulated.
 #[derive(Clone, Default)]
 pub struct ObjectPatch {
     merge: Map<String, Value>,
     edits: Vec<PatchFn>,
 }
 
-/// The requests that a patch becomes, in the order in which they must be sent.
+/// The requests of a patch, in the order in which they must be sent.
 ///
 /// Results go to the status before the record of success goes to the body: in the other
 /// order a crash in between would lose the results.
@@ -26,7 +30,7 @@ pub struct PatchRequests {
     pub status: Option<Value>,
     /// Merge patch for the object itself.
     pub body: Option<Value>,
-    /// Edits for [`edit_requests`], to be applied to the newest body known after the above.
+    /// Edits of the newest body that is known after these requests.
     pub edits: Vec<PatchFn>,
 }
 
@@ -37,7 +41,7 @@ pub struct JsonPatch(Vec<JsonOp>);
 /// One operation of a JSON patch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum JsonOp {
-    /// Fails the patch unless the value is there.
+    /// Fails the patch unless the value is the expected one.
     Test {
         /// JSON pointer.
         path: String,
@@ -51,14 +55,14 @@ pub enum JsonOp {
         /// The new value.
         value: Value,
     },
-    /// Replaces what is there.
+    /// Replaces the value.
     Replace {
         /// JSON pointer.
         path: String,
         /// The new value.
         value: Value,
     },
-    /// Removes what is there.
+    /// Removes the value.
     Remove {
         /// JSON pointer.
         path: String,
@@ -80,7 +84,7 @@ impl ObjectPatch {
         self.merge.is_empty() && self.edits.is_empty()
     }
 
-    /// Whether nothing is to be written but to this stanza of the object.
+    /// Whether all writes are to this stanza of the object.
     #[must_use]
     pub fn is_confined_to(&self, stanza: &str) -> bool {
         self.edits.is_empty() && self.merge.keys().all(|key| key == stanza)
@@ -99,7 +103,7 @@ impl ObjectPatch {
         }
     }
 
-    /// Takes over everything from another patch.
+    /// Adds all writes of another patch.
     pub fn absorb(&mut self, other: Self) {
         combine(&mut self.merge, other.merge);
         self.edits.extend(other.edits);
@@ -117,7 +121,7 @@ impl ObjectPatch {
         self.set(path, Value::Null);
     }
 
-    /// What the merge patch says about a field: nothing, or a value, or null for removal.
+    /// The value of a field in the merge patch; null stands for its removal.
     #[must_use]
     pub fn get(&self, path: &FieldPath) -> Option<&Value> {
         let (first, rest) = path.parts().split_first()?;
@@ -125,7 +129,7 @@ impl ObjectPatch {
             .try_fold(self.merge.get(first)?, |value, part| value.get(part))
     }
 
-    /// Forgets what was to be written to a field.
+    /// Drops the write to a field.
     pub fn forget(&mut self, path: &FieldPath) {
         let mut merge = Value::Object(std::mem::take(&mut self.merge));
         path.remove(&mut merge);
@@ -139,7 +143,7 @@ impl ObjectPatch {
         self.set(&annotation(key), value.into());
     }
 
-    /// Removes an annotation that is on the object; one that is only pending is not written at all.
+    /// Removes an annotation that the object has, and drops a pending write of it.
     pub fn purge_annotation(&mut self, key: &str, view: ObjectView<'_>) {
         let pending = self
             .merge
@@ -150,7 +154,7 @@ impl ObjectPatch {
         }
     }
 
-    /// Removes a field that is on the object; one that is only pending is not written at all.
+    /// Removes a field that the object has, and drops a pending write of it.
     pub fn purge(&mut self, path: &FieldPath, view: ObjectView<'_>) {
         if path.resolve(view.body()).is_some() {
             self.unset(path);
@@ -159,7 +163,7 @@ impl ObjectPatch {
         }
     }
 
-    /// Bytes that count against the limit on annotations after this patch, without some keys.
+    /// The size of all annotations after this patch, without some keys.
     #[must_use]
     pub fn annotations_size(
         &self,
@@ -179,7 +183,7 @@ impl ObjectPatch {
             .sum()
     }
 
-    /// Delivers the result of a handler into the status, under the id as it is.
+    /// Writes the result of a handler to the status, under the unchanged id.
     pub fn store_result(&mut self, id: &str, result: &Value) {
         let path = FieldPath::new(["status", id]);
         match (result, self.get(&path)) {
@@ -193,7 +197,7 @@ impl ObjectPatch {
         }
     }
 
-    /// Adds an edit of the freshest body.
+    /// Adds an edit of the newest body.
     pub fn edit(&mut self, edit: impl Fn(&mut Value) + Send + Sync + 'static) {
         self.edits.push(Arc::new(edit));
     }
@@ -282,7 +286,7 @@ pub fn apply_merge(target: &mut Value, patch: &Value) {
     }
 }
 
-/// The merge patch that turns one value into another, nulls being absent in both.
+/// The merge patch that turns one value into another; null equals absent.
 #[must_use]
 pub fn merge_between(old: &Value, new: &Value) -> Value {
     let (Value::Object(old), Value::Object(new)) = (old, new) else {
@@ -302,15 +306,15 @@ pub fn merge_between(old: &Value, new: &Value) -> Value {
     Value::Object(removed.chain(changed).collect())
 }
 
-/// The JSON patch between two bodies, guarded by the version of the first; none if equal.
+/// The JSON patch between two bodies, with a test of the first one's version; none if equal.
 #[must_use]
 pub fn json_patch(old: &Value, new: &Value) -> Option<JsonPatch> {
     let mut ops = Vec::new();
     json_ops(&mut ops, String::new(), old, new);
-    guarded(old, ops)
+    with_version_test(old, ops)
 }
 
-/// The JSON patch between two bodies, whatever their versions; none if equal.
+/// The JSON patch between two bodies, without a test of the version; none if equal.
 #[must_use]
 pub fn plain_json_patch(old: &Value, new: &Value) -> Option<JsonPatch> {
     let mut ops = Vec::new();
@@ -342,7 +346,7 @@ fn without_nulls(value: &Value) -> Value {
     }
 }
 
-fn guarded(body: &Value, ops: Vec<JsonOp>) -> Option<JsonPatch> {
+fn with_version_test(body: &Value, ops: Vec<JsonOp>) -> Option<JsonPatch> {
     if ops.is_empty() {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Paths to fields of an object, through maps only.
+//! Paths to fields of an object, through maps only, not into lists.
 
 use std::{fmt, str::FromStr};
 
@@ -36,7 +36,7 @@ impl FieldPath {
         Self(parts)
     }
 
-    /// What is at the path; null counts as nothing.
+    /// The value at the path; null counts as none.
     #[must_use]
     pub fn resolve<'a>(&self, value: &'a Value) -> Option<&'a Value> {
         self.0
@@ -45,7 +45,7 @@ impl FieldPath {
             .filter(|value| !value.is_null())
     }
 
-    /// Puts a value at the path; whatever stands in the way of a map is replaced by one.
+    /// Sets the value at the path; anything but a map on the way is replaced by a map.
     pub fn ensure(&self, target: &mut Value, value: Value) {
         let mut slot = target;
         for part in &self.0 {
@@ -60,7 +60,7 @@ impl FieldPath {
         *slot = value;
     }
 
-    /// Takes the value away, together with the maps that become empty by it.
+    /// Removes the value, with the maps that become empty.
     pub fn remove(&self, target: &mut Value) -> Option<Value> {
         remove_at(target, &self.0)
     }
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn null_is_nothing_and_lists_are_opaque() {
+    fn null_is_absent_and_lists_are_not_entered() {
         let body = json!({"a": {"b": null, "c": [{"d": 1}], "e": 5}});
         assert_eq!(FieldPath::from("a.b").resolve(&body), None);
         assert_eq!(FieldPath::from("a.c.0").resolve(&body), None);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_can_be_put_anywhere() {
+    fn a_value_replaces_whatever_is_on_its_path() {
         let mut body = json!({"a": "text"});
         FieldPath::from("a.b").ensure(&mut body, json!(1));
         assert_eq!(body, json!({"a": {"b": 1}}));

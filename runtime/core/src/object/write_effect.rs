@@ -1,18 +1,17 @@
-//! Tells whether a write had no other effect than the one that was asked for.
+//! Decides whether the response to a write shows the effect of our patch and nothing else.
 //!
-//! The answer to a write is the whole object. Mostly it says nothing new: it is the object that
-//! was known, with the patch on it. That is found out while reading the text, without building
-//! the object again.
+//! The API server responds with the whole object. Usually that is the known object with the patch
+//! applied. This is checked while the text is read, without building the object again.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value, map};
 
-/// The version of an object that is what it was, changed by a merge patch and by nothing else.
+/// The resource version in a response that shows the known object with a merge patch applied.
 ///
-/// What the server itself keeps about changes, the versions and the managers of fields, may
-/// differ. None if anything else does, and also if that cannot be told.
+/// The fields that the API server itself maintains may differ: resource version, generation, and
+/// managed fields. None if anything else differs, or if the text is not valid.
 #[must_use]
 pub fn version_if_expected<'t>(text: &'t str, known: &Value, patch: &Value) -> Option<&'t str> {
     let object = Members {
@@ -26,7 +25,7 @@ pub fn version_if_expected<'t>(text: &'t str, known: &Value, patch: &Value) -> O
     version
 }
 
-/// Where members are, as some of them are the server's own.
+/// The level of members: the API server maintains some of those in `metadata`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Object,
@@ -34,7 +33,7 @@ enum Level {
     Inner,
 }
 
-/// An object in the text: the known members, changed by the patch.
+/// An object in the text, expected to have the known members with the patch applied.
 #[derive(Clone, Copy)]
 struct Members<'e> {
     level: Level,
@@ -42,7 +41,7 @@ struct Members<'e> {
     patch: Option<&'e Map<String, Value>>,
 }
 
-/// What is expected in one place of the text.
+/// The expected value of a member.
 #[derive(Clone, Copy)]
 enum ExpectedValue<'e> {
     Members(Members<'e>),
@@ -59,7 +58,7 @@ enum KnownMember<'e> {
 /// Finds the member that is named in the text.
 struct MemberName<'a, 'e> {
     members: Members<'e>,
-    /// Mostly members come in the order in which they are known.
+    /// Usually members come in the order of the known object.
     next: &'a mut Option<map::Iter<'e>>,
 }
 
@@ -254,7 +253,7 @@ impl<'de> Visitor<'de> for Same<'_> {
     }
 }
 
-/// Looks at the next known member first, then among all of them.
+/// Tries the next known member first, then all of them.
 fn find<'e>(
     known: Option<&'e Map<String, Value>>,
     next: &mut Option<map::Iter<'e>>,
@@ -271,7 +270,7 @@ fn expect<E: Error>(same: bool) -> Result<(), E> {
 }
 
 fn unexpected<E: Error>() -> E {
-    E::custom("not what the write was meant to leave")
+    E::custom("not the expected effect of the write")
 }
 
 #[cfg(test)]

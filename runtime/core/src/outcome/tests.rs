@@ -1,7 +1,7 @@
-//! The consequences of calls, limits included.
+//! Consequences of calls, limits included.
 
 use super::*;
-use crate::cause::Reason;
+use crate::{cause::Reason, handler::retry::ErrorMode};
 
 const BACKOFF: Duration = Duration::from_secs(60);
 
@@ -21,7 +21,12 @@ fn record(retries: u32) -> Record {
     }
 }
 
-fn judge(error: HandlerFailure, policy: RetryPolicy, retries: u32, after: u64) -> Consequence {
+fn consequence(
+    error: HandlerFailure,
+    policy: RetryPolicy,
+    retries: u32,
+    after: u64,
+) -> Consequence {
     let now = time::after(start(), seconds(after));
     Consequence::of(
         Outcome::Error(error),
@@ -57,47 +62,53 @@ fn arbitrary_errors_follow_the_mode() {
         errors,
         ..RetryPolicy::default()
     };
-    assert_eq!(judge(other(), mode(ErrorMode::Temporary), 0, 0), retry(60));
-    assert_eq!(judge(other(), mode(ErrorMode::Permanent), 0, 0), failed());
-    let ignored = judge(other(), mode(ErrorMode::Ignored), 0, 0);
+    assert_eq!(
+        consequence(other(), mode(ErrorMode::Temporary), 0, 0),
+        retry(60)
+    );
+    assert_eq!(
+        consequence(other(), mode(ErrorMode::Permanent), 0, 0),
+        failed()
+    );
+    let ignored = consequence(other(), mode(ErrorMode::Ignored), 0, 0);
     assert!(matches!(ignored, Consequence::Ignored { .. }));
     let own = RetryPolicy {
         backoff: Some(seconds(5)),
         ..RetryPolicy::default()
     };
-    assert_eq!(judge(other(), own, 0, 0), retry(5));
+    assert_eq!(consequence(other(), own, 0, 0), retry(5));
 }
 
 #[test]
-fn errors_that_know_better_overrule_the_mode() {
+fn temporary_and_permanent_errors_overrule_the_mode() {
     let ignored = RetryPolicy {
         errors: ErrorMode::Ignored,
         ..RetryPolicy::default()
     };
     assert_eq!(
-        judge(HandlerFailure::temporary("oops"), ignored, 0, 0),
+        consequence(HandlerFailure::temporary("oops"), ignored, 0, 0),
         retry(60)
     );
     let permanent = HandlerFailure::Permanent {
         message: "oops".to_owned(),
     };
-    assert_eq!(judge(permanent, ignored, 0, 0), failed());
+    assert_eq!(consequence(permanent, ignored, 0, 0), failed());
 }
 
 #[test]
-fn a_retry_that_could_not_be_made_is_a_failure_now() {
+fn a_retry_that_a_limit_would_forbid_is_a_failure_at_once() {
     let retries = RetryPolicy {
         retries: Some(3),
         ..RetryPolicy::default()
     };
-    assert_eq!(judge(other(), retries, 1, 0), retry(60));
-    assert_eq!(judge(other(), retries, 2, 0), failed());
+    assert_eq!(consequence(other(), retries, 1, 0), retry(60));
+    assert_eq!(consequence(other(), retries, 2, 0), failed());
     let timeout = RetryPolicy {
         timeout: Some(seconds(100)),
         ..RetryPolicy::default()
     };
-    assert_eq!(judge(other(), timeout, 0, 39), retry(60));
-    assert_eq!(judge(other(), timeout, 0, 40), failed());
+    assert_eq!(consequence(other(), timeout, 0, 39), retry(60));
+    assert_eq!(consequence(other(), timeout, 0, 40), failed());
     assert_eq!(
         timeout.allow(0, seconds(100)),
         Err(RetryLimit::Timeout(seconds(100)))

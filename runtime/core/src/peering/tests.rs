@@ -1,4 +1,4 @@
-//! Records, clocks and priorities: who runs and who waits.
+//! Records, clocks and priorities: which operators run and which pause.
 
 use proptest::prelude::*;
 
@@ -75,7 +75,7 @@ fn records_are_read_with_the_defaults_of_kopf() {
 }
 
 #[test]
-fn the_higher_priority_goes_ahead_until_it_expires() {
+fn a_higher_priority_pauses_us_until_its_record_expires() {
     let peers = observed(
         &json!({"dev": record(666, 60, at(0)), "low": record(-1, 60, at(0))}),
         at(10),
@@ -91,7 +91,7 @@ fn the_higher_priority_goes_ahead_until_it_expires() {
 }
 
 #[test]
-fn equals_pause_unless_their_names_decide() {
+fn equal_priorities_pause_unless_identities_decide() {
     let peers = observed(
         &json!({"a": record(0, 60, at(0)), "z": record(0, 60, at(0))}),
         at(0),
@@ -115,7 +115,7 @@ fn equals_pause_unless_their_names_decide() {
 }
 
 #[test]
-fn a_peer_that_is_seen_to_renew_is_alive_whatever_its_clock_says() {
+fn a_peer_that_renews_is_alive_with_any_clock() {
     let mut peers = observed(&json!({"slow": record(1, 60, at(0))}), at(1000));
     assert_eq!(peers.decide(&own(0), at(1000)).dead, ["slow"]);
     peers.observe(
@@ -140,15 +140,15 @@ fn a_record_from_the_future_does_not_outlast_its_lifetime() {
 }
 
 #[test]
-fn the_pace_of_renewals_is_that_of_kopf() {
-    let pace = |lifetime, leeway| {
+fn the_interval_of_renewals_is_that_of_kopf() {
+    let interval = |lifetime, leeway| {
         keepalive(Duration::from_secs(lifetime), Duration::from_secs(leeway)).as_secs()
     };
-    assert_eq!((pace(60, 5), pace(60, 10)), (55, 50));
-    assert_eq!((pace(8, 5), pace(5, 10), pace(0, 7)), (3, 1, 1));
+    assert_eq!((interval(60, 5), interval(60, 10)), (55, 50));
+    assert_eq!((interval(8, 5), interval(5, 10), interval(0, 7)), (3, 1, 1));
 }
 
-/// A few operators with priorities and names of their own.
+/// A few operators with different identities.
 fn operators() -> impl Strategy<Value = Vec<OwnPeer>> {
     let operator = (-1_i64..2, 0_u8..2).prop_map(|(priority, ties)| (priority, ties == 0));
     prop::collection::vec(operator, 1..6).prop_map(|list| {
@@ -169,10 +169,10 @@ fn operators() -> impl Strategy<Value = Vec<OwnPeer>> {
 }
 
 proptest! {
-    /// Whoever sees all the others at the same moment: at most one runs; exactly one if nobody
-    /// shares the highest priority or names decide; nobody if several share it.
+    /// Of operators that observe all others at the same time, exactly one runs if one alone has the
+    /// highest priority or identities decide; none runs if several share it.
     #[test]
-    fn at_most_one_of_those_who_see_each_other_runs(all in operators(), age in 0_u64..60) {
+    fn at_most_one_of_operators_that_observe_each_other_runs(all in operators(), age in 0_u64..60) {
         let status: Map<String, Value> = all
             .iter()
             .map(|it| (it.identity.clone(), record(it.priority, 60, at(0))))
@@ -186,12 +186,12 @@ proptest! {
         prop_assert_eq!(running, usize::from(decided));
     }
 
-    /// Nobody waits for a record longer than its lifetime after the last renewal that was seen,
-    /// and nobody runs ahead of one that is renewed in time, however wrong the clocks are.
+    /// An operator waits for a record no longer than its lifetime after the last observed renewal,
+    /// and does not run while it is renewed in time, with any error of the clocks.
     #[test]
     fn a_wrong_clock_neither_blocks_for_ever_nor_lets_two_run(
         offset in -100_000_i64..100_000,
-        pace in 1_u64..59,
+        interval in 1_u64..59,
         renewals in 1_u64..5,
     ) {
         let stamp = |seconds: u64| {
@@ -204,23 +204,23 @@ proptest! {
         let mut peers = Peers::default();
         peers.observe(&json!({"status": {"them": record(1, 60, stamp(0))}}), at(0));
         for renewal in 1..=renewals {
-            let seconds = renewal * pace;
+            let seconds = renewal * interval;
             if renewal > 1 {
-                let stance = peers.decide(&own(0), at(seconds)).action;
-                prop_assert!(matches!(stance, PeeringAction::PauseForHigher(_)), "alive at {}", seconds);
+                let action = peers.decide(&own(0), at(seconds)).action;
+                prop_assert!(matches!(action, PeeringAction::PauseForHigher(_)), "alive at {}", seconds);
             }
             peers.observe(&json!({"status": {"them": record(1, 60, stamp(seconds))}}), at(seconds));
         }
-        let last = renewals * pace;
+        let last = renewals * interval;
         prop_assert!(matches!(peers.decide(&own(0), at(last + 59)).action, PeeringAction::PauseForHigher(_)));
         let decision = peers.decide(&own(0), at(last + 60));
         prop_assert_eq!(decision.action, PeeringAction::Run);
         prop_assert_eq!(decision.dead, ["them"]);
     }
 
-    /// Deciding again at the announced time brings the change that was announced.
+    /// The decision changes at the announced time.
     #[test]
-    fn a_pause_ends_when_it_was_said_to(lifetimes in prop::collection::vec(1_u64..100, 1..4)) {
+    fn a_pause_ends_at_the_announced_time(lifetimes in prop::collection::vec(1_u64..100, 1..4)) {
         let status: Map<String, Value> = lifetimes
             .iter()
             .enumerate()

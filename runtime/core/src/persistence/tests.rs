@@ -1,4 +1,4 @@
-//! From bodies to sights and back to bodies.
+//! Changes that are observed on bodies, and states that are stored on them.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::{
 };
 
 fn registry() -> Registry {
-    Registry::new([HandlerSpec::new("fn", Trigger::Update)]).expect("sound")
+    Registry::new([HandlerSpec::new("fn", Trigger::Update)]).expect("declarations are valid")
 }
 
 fn observe(persistence: &Persistence, body: &Value) -> ObservedChange {
@@ -50,7 +50,7 @@ fn secrets_are_kept_as_digests_only() {
 }
 
 #[test]
-fn the_touch_annotation_goes_with_the_next_write() {
+fn the_next_write_removes_the_touch_annotation() {
     let persistence = Persistence::default();
     let mut body = json!({"metadata": {}});
     let mut patch = ObjectPatch::new();
@@ -98,7 +98,7 @@ fn the_state_is_stored_to_the_byte_as_kopf_stores_it() {
     });
     let fields = ["status.x", "metadata.name", "spec.missing", "spec.n"];
     let specs = fields.map(|field| HandlerSpec::for_field("fn", Trigger::Field, field.into()));
-    let registry = Registry::new(specs).expect("sound");
+    let registry = Registry::new(specs).expect("declarations are valid");
     let persistence = Persistence::default();
     let view = ObjectView::new(&body);
     let essence = persistence.essence(view, &registry.essence_rules(&[]));

@@ -1,4 +1,4 @@
-//! The correlator by example, and what holds for every history.
+//! The correlator: examples, and properties of any history.
 
 use proptest::prelude::*;
 
@@ -40,7 +40,7 @@ fn repeats_become_a_count_of_the_same_event() {
 }
 
 #[test]
-fn what_comes_while_an_event_is_on_its_way_updates_it_later() {
+fn a_repeat_during_a_request_updates_the_event_later() {
     let mut correlator = correlator();
     correlator.add("one", note("Said", "hello"), at(0));
     let created = correlator.next(at(0)).unwrap();
@@ -66,13 +66,13 @@ fn many_similar_events_become_one() {
         "(combined from similar events): number 999"
     );
     assert_eq!(sent[10].count, 990);
-    // After a while they are told apart again.
+    // Later they have their own messages again.
     correlator.add("one", note("Said", "number 2000"), at(601));
     assert_eq!(correlator.next(at(601)).unwrap().message, "number 2000");
 }
 
 #[test]
-fn an_object_that_says_too_much_does_not_silence_others() {
+fn an_object_with_many_events_does_not_use_up_the_budget_of_others() {
     let mut correlator = correlator();
     for number in 0..100 {
         correlator.add("loud", note(&format!("Reason{number}"), "hello"), at(0));
@@ -93,7 +93,7 @@ fn an_object_that_says_too_much_does_not_silence_others() {
 }
 
 #[test]
-fn an_event_that_expired_is_created_anew_with_its_count() {
+fn an_expired_event_is_created_again_with_its_count() {
     let mut correlator = correlator();
     correlator.add("one", note("Said", "hello"), at(0));
     let created = correlator.next(at(0)).unwrap();
@@ -106,7 +106,7 @@ fn an_event_that_expired_is_created_anew_with_its_count() {
 }
 
 #[test]
-fn a_failure_is_retried_and_then_given_up() {
+fn a_failed_event_is_retried_and_then_dropped() {
     let mut correlator = correlator();
     correlator.add("one", note("Said", "hello"), at(0));
     let mut now = at(0);
@@ -122,7 +122,7 @@ fn a_failure_is_retried_and_then_given_up() {
 }
 
 #[test]
-fn at_the_end_nothing_waits_for_more_of_the_same() {
+fn without_delays_no_event_waits_for_repeats() {
     let mut correlator = correlator();
     correlator.add("one", note("Said", "hello"), at(0));
     let created = correlator.next(at(0)).unwrap();
@@ -142,15 +142,15 @@ fn a_long_message_loses_its_middle() {
     assert_eq!(shortened("short"), "short");
 }
 
-/// A history: who says what, and how much time passes before.
+/// A history: object, reason, message, and the time that passes before.
 fn history() -> impl Strategy<Value = Vec<(u8, u8, u8, u16)>> {
     prop::collection::vec((0_u8..3, 0_u8..3, 0_u8..20, 0_u16..50), 1..300)
 }
 
 proptest! {
-    /// Nothing is counted twice, nothing gets lost, and the budget holds.
+    /// Every event is counted once, none is lost, and the budget is kept.
     #[test]
-    fn every_note_is_counted_once_and_the_budget_holds(history in history()) {
+    fn every_event_is_counted_once_and_the_budget_is_kept(history in history()) {
         let limits = EventLimits::default();
         let mut correlator = EventCorrelator::new(limits.clone());
         let mut now = Duration::ZERO;
@@ -170,8 +170,8 @@ proptest! {
         for (noted, &(subject, reason, message, pause)) in history.iter().enumerate() {
             now += at(pause.into());
             correlator.add(subject, note(&reason.to_string(), &message.to_string()), now);
-            let told = drain(&mut correlator, now, &mut requests);
-            prop_assert!(told <= noted as u64 + 1);
+            let sent = drain(&mut correlator, now, &mut requests);
+            prop_assert!(sent <= noted as u64 + 1);
             let refilled = now.as_secs() / limits.refill.as_secs();
             let most = requests.values().copied().max().unwrap_or_default();
             prop_assert!(u64::from(most) <= u64::from(limits.burst) + refilled);
@@ -186,7 +186,7 @@ proptest! {
     }
 
     #[test]
-    fn what_waits_and_what_is_remembered_is_bounded(history in history()) {
+    fn the_numbers_of_waiting_and_remembered_events_are_limited(history in history()) {
         let limits = EventLimits { waiting: 5, remembered: 10, ..EventLimits::default() };
         let mut correlator = EventCorrelator::new(limits);
         let mut dropped = 0;

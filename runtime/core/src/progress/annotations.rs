@@ -1,4 +1,4 @@
-//! Progress in annotations, one per handler: Kopf's first choice and ours.
+//! Progress in annotations, one per handler: the default of Kopf and ours.
 
 use serde_json::Value;
 
@@ -16,20 +16,20 @@ use crate::{
 /// Progress in annotations under one prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnnotationsProgress {
-    /// How keys are made.
+    /// The form of the keys.
     pub form: KeyForm,
     /// Whether empty entries of records are written as nulls.
     pub verbose: bool,
-    /// The name of the annotation that wakes objects up.
+    /// The name of the touch annotation.
     pub touch_key: String,
-    /// The name of the annotation with the states that handlers saw.
+    /// The name of the annotation with the states that handlers finished on.
     pub handled_states_key: String,
 }
 
-/// Beyond this length notes are packed, to leave room for the last handled state.
+/// Longer notes are packed, to leave space for the last handled state.
 const LONGEST_NOTES: usize = 64 * 1024;
 
-/// What others may add to the annotations of an object before ours do not fit any more.
+/// The space that is left for annotations of other clients.
 const RESERVE: usize = 16 * 1024;
 
 // === impl AnnotationsProgress ===
@@ -54,7 +54,7 @@ impl AnnotationsProgress {
             }
         }
         if value.is_some() {
-            self.form.mark(view, patch);
+            self.form.add_marker(view, patch);
         }
     }
 }
@@ -119,8 +119,8 @@ impl ProgressStorage for AnnotationsProgress {
     fn handled_states_budget(&self, view: ObjectView<'_>, patch: &ObjectPatch) -> usize {
         let keys = self.form.keys(&self.handled_states_key, view);
         let taken = patch.annotations_size(view, |key| keys.contains(key)) + RESERVE;
-        let room = ANNOTATIONS_LIMIT.saturating_sub(taken) / keys.len();
-        room.min(LONGEST_NOTES)
+        let budget = ANNOTATIONS_LIMIT.saturating_sub(taken) / keys.len();
+        budget.min(LONGEST_NOTES)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Names of annotations made of handler ids, in both of Kopf's forms.
+//! Annotation keys made of handler ids, in both of Kopf's forms.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use crate::object::{
     patch::ObjectPatch,
 };
 
-/// How keys are made: under which prefix, and whether in the old form, too.
+/// The form of keys: their prefix, and whether the old form is written, too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyForm {
     /// The prefix without its slash.
@@ -34,28 +34,28 @@ impl KeyForm {
         }
     }
 
-    /// All keys for an id on this object, the one to be read first in front.
+    /// All keys for an id on this object, in the order of reading.
     #[must_use]
     pub fn keys(&self, id: &str, view: ObjectView<'_>) -> Vec<String> {
-        let marked = if view.inherits_annotations() {
+        let name = if view.inherits_annotations() {
             Cow::Owned(format!("{id}{INHERITED_SUFFIX}"))
         } else {
             Cow::Borrowed(id)
         };
-        if self.is_plain(&marked) {
-            return vec![[&*self.prefix, "/", &*marked].concat()];
+        if self.is_plain(&name) {
+            return vec![[&*self.prefix, "/", &*name].concat()];
         }
-        let mut keys = vec![self.v2(&marked)];
+        let mut keys = vec![self.v2(&name)];
         if self.v1 {
-            keys.push(self.v1(&marked));
+            keys.push(self.v1(&name));
         }
         keys.dedup();
         keys
     }
 
-    /// What this object has under the keys for an id, in the order of the keys.
+    /// The annotations of this object under the keys for an id, in the order of the keys.
     pub fn read<'a>(&self, id: &str, view: ObjectView<'a>) -> impl Iterator<Item = &'a str> {
-        // Most objects that are new to us have no annotations, and keys are not for free.
+        // Most new objects have no annotations, and making keys costs time.
         let known = view.annotations().filter(|known| !known.is_empty());
         let keys = known.map(|_| self.keys(id, view));
         let keys = keys.into_iter().flatten();
@@ -87,13 +87,13 @@ impl KeyForm {
         };
         let taken = prefix + suffix.len();
         let keep = match MAX_NAME.checked_sub(taken) {
-            Some(room) => room,
+            Some(length) => length,
             None => length.saturating_sub(taken - MAX_NAME),
         };
         format!("{}/{}{suffix}", self.prefix, cut(&safe, keep))
     }
 
-    /// Whether both forms of the key are the prefix and the id as they are; nearly all are, and
+    /// Whether both forms of the key are just the prefix and the id. That is the common case, and
     /// keys are made many times for each object.
     fn is_plain(&self, id: &str) -> bool {
         self.prefix.len() + 1 + id.len() <= MAX_NAME && !id.contains(['/', '<', '>'])
@@ -106,10 +106,10 @@ impl KeyForm {
             .is_some_and(|(prefix, _)| prefix == self.prefix)
     }
 
-    /// Marks the prefix, so that other operators do not take our notes for changes.
+    /// Marks the prefix, so that other operators do not take our annotations for changes.
     ///
     /// Kopf forgets this for prefixes such as `kopf.dev`, which it does not recognise itself.
-    pub fn mark(&self, view: ObjectView<'_>, patch: &mut ObjectPatch) {
+    pub fn add_marker(&self, view: ObjectView<'_>, patch: &mut ObjectPatch) {
         let key = format!("{}/{MARKER_NAME}", self.prefix);
         if !is_kopf_prefix(&self.prefix) && view.annotation(&key).is_none() {
             patch.set_annotation(&key, "yes");

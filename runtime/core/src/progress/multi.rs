@@ -1,4 +1,4 @@
-//! Several progress storages as one, for moving from one to another.
+//! Several progress storages as one, for migration from one to another.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::{
     },
 };
 
-/// Writes to some storages, reads from all: the first hit counts.
+/// Writes to some storages and reads all: the first record found counts.
 #[derive(Clone, Debug)]
 pub struct MultiProgress {
     written: Vec<Arc<dyn ProgressStorage>>,
@@ -20,7 +20,7 @@ pub struct MultiProgress {
 // === impl MultiProgress ===
 
 impl MultiProgress {
-    /// Storages that are all read and written.
+    /// Storages that are all both read and written.
     #[must_use]
     pub fn new(storages: Vec<Arc<dyn ProgressStorage>>) -> Self {
         Self {
@@ -29,7 +29,7 @@ impl MultiProgress {
         }
     }
 
-    /// Kopf's default: annotations, and what old versions left in the status.
+    /// Kopf's default: annotations, and records that old versions left in the status.
     #[must_use]
     pub fn smart(annotations: AnnotationsProgress, status: StatusProgress) -> Self {
         Self {

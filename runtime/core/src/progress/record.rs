@@ -1,4 +1,4 @@
-//! The progress record of one handler, in the shape that Kopf stores.
+//! The progress record of one handler, as Kopf stores it.
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use serde_json::{Map, Value};
 
 use crate::{cause::Reason, handler::HandlerId, time};
 
-/// How far one handler has come.
+/// The progress of one handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// When it was first selected.
+    /// The time at which the handler was first selected.
     pub started: Timestamp,
-    /// When it was done.
+    /// The time at which it was done.
     pub stopped: Option<Timestamp>,
-    /// Not to be called before.
+    /// The earliest time of the next call.
     pub delayed: Option<Timestamp>,
-    /// What it was selected for; none is any reason.
+    /// The reason for which it was selected; none stands for any.
     pub purpose: Option<Reason>,
-    /// Calls made.
+    /// The number of calls.
     pub retries: u32,
-    /// Done, well.
+    /// Whether it succeeded.
     pub success: bool,
-    /// Done, not well.
+    /// Whether it failed for good.
     pub failure: bool,
     /// The last error.
     pub message: Option<String>,
@@ -33,7 +33,7 @@ pub struct Record {
 // === impl Record ===
 
 impl Record {
-    /// The record of a handler that was selected just now.
+    /// The record of a handler that is selected now.
     #[must_use]
     pub fn begin(purpose: Reason, now: Timestamp) -> Self {
         Self {
@@ -49,13 +49,13 @@ impl Record {
         }
     }
 
-    /// Whether the handler is done, well or not.
+    /// Whether the handler is done, by success or by failure.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.success || self.failure
     }
 
-    /// Whether the handler waits for its time.
+    /// Whether the handler waits for its delay.
     #[must_use]
     pub fn is_sleeping(&self, now: Timestamp) -> bool {
         !self.is_finished() && self.delayed.is_some_and(|delayed| delayed > now)
@@ -119,7 +119,7 @@ impl Record {
         )
     }
 
-    /// Reads a record, tolerating whatever is missing; none if it is no record at all.
+    /// Reads a record in which anything may be missing; none if it is no JSON object.
     ///
     /// A record without a start has started at `stopped` or `delayed`, else at the epoch.
     #[must_use]

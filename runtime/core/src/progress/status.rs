@@ -1,4 +1,4 @@
-//! Progress in the status of the object, as Kopf kept it in its first years.
+//! Progress in the status of the object, as old versions of Kopf keep it.
 
 use serde_json::Value;
 
@@ -13,9 +13,9 @@ use crate::{
 pub struct StatusProgress {
     /// The map of records by handler id.
     pub field: FieldPath,
-    /// The field that wakes objects up.
+    /// The touch field.
     pub touch_field: FieldPath,
-    /// The field with the states that handlers saw.
+    /// The field with the states that handlers finished on.
     pub handled_states_field: FieldPath,
 }
 

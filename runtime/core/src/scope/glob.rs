@@ -1,6 +1,9 @@
 //! Globs with `*`, `?` and `[…]`, as Python's `fnmatch` reads them.
+//!
+//! Hand-written, since glob crates have the rules of a shell: braces, escapes, `/` and a leading
+//! dot have a meaning there, and an unclosed `[` is an error.
 
-/// A glob, taken apart.
+/// A parsed glob.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Glob {
     text: String,
@@ -54,13 +57,13 @@ impl Glob {
         &self.text
     }
 
-    /// The only text that matches, if there is just one.
+    /// The text itself, if no other text matches.
     pub(super) fn literal(&self) -> Option<&str> {
         let is_letter = |token: &Token| matches!(token, Token::Letter(_));
         self.tokens.iter().all(is_letter).then_some(&self.text)
     }
 
-    /// Whether the whole text matches. Of several stars only the last needs a second try.
+    /// Whether the whole text matches. Of several stars, only the last one is tried again.
     pub(super) fn matches(&self, text: &str) -> bool {
         let text: Vec<char> = text.chars().collect();
         let (mut token, mut letter) = (0, 0);
@@ -107,11 +110,11 @@ impl Token {
 // === impl Class ===
 
 impl Class {
-    /// Reads what follows an opening bracket; `None` if it is never closed.
+    /// Reads the class after an opening bracket; `None` if the bracket is never closed.
     fn read(letters: &[char]) -> Option<(Self, usize)> {
         let negated = letters.first() == Some(&'!');
         let begin = usize::from(negated);
-        // A bracket that would close at once is one of the letters.
+        // A bracket right after the opening one is a character of the class.
         let search = begin + 1;
         let end = letters.get(search..)?.iter().position(|&it| it == ']')? + search;
         let mut ranges = Vec::new();

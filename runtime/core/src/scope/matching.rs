@@ -1,10 +1,10 @@
-//! The namespaces that exist and match, as they come and go.
+//! The existing namespaces that match the patterns.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::NamespacePattern;
 
-/// The matching namespaces, each with the identity of its present incarnation.
+/// The matching namespaces with their UIDs.
 #[derive(Debug, Clone)]
 pub struct MatchingNamespaces {
     patterns: Vec<NamespacePattern>,
@@ -14,7 +14,7 @@ pub struct MatchingNamespaces {
 // === impl MatchingNamespaces ===
 
 impl MatchingNamespaces {
-    /// Nobody so far.
+    /// No namespaces so far.
     #[must_use]
     pub fn new(patterns: Vec<NamespacePattern>) -> Self {
         Self {
@@ -23,7 +23,7 @@ impl MatchingNamespaces {
         }
     }
 
-    /// A namespace exists; `true` if it is served from now on.
+    /// Adds a namespace that exists; returns `true` if it is served from now on.
     pub fn add(&mut self, name: &str, uid: &str) -> bool {
         let wanted = self.patterns.iter().any(|pattern| pattern.matches(name));
         wanted
@@ -33,9 +33,9 @@ impl MatchingNamespaces {
                 .is_none()
     }
 
-    /// A namespace is gone; `true` if it is no longer served.
+    /// Removes a deleted namespace; returns `true` if it is no longer served.
     ///
-    /// A list may tell of a namesake that came later before it turns out that this one went.
+    /// A list may show a new namespace of the same name before the deletion is observed.
     pub fn remove(&mut self, name: &str, uid: &str) -> bool {
         let present = self.served.get(name).is_some_and(|it| it == uid);
         present && self.served.remove(name).is_some()
@@ -47,14 +47,14 @@ impl MatchingNamespaces {
         self.served.keys().cloned().collect()
     }
 
-    /// The namespaces that are known without looking.
+    /// The namespaces that the patterns name literally.
     #[must_use]
     pub fn literals(&self) -> BTreeSet<String> {
         let literals = self.patterns.iter().filter_map(NamespacePattern::literal);
         literals.map(str::to_owned).collect()
     }
 
-    /// The patterns that say nothing unless namespaces can be listed.
+    /// The patterns for which namespaces must be listed.
     pub fn globs(&self) -> impl Iterator<Item = &NamespacePattern> {
         let patterns = self.patterns.iter();
         patterns.filter(|pattern| pattern.literal().is_none())

@@ -1,4 +1,4 @@
-//! Patterns by example, and what holds for all of them.
+//! Patterns: examples and properties.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ fn matches(pattern: &str, name: &str) -> bool {
     NamespacePattern::new(pattern).matches(name)
 }
 
-/// What Kopf does with a pattern, step by step.
+/// Kopf's own algorithm.
 fn as_kopf(pattern: &str, name: &str) -> bool {
     let mut globs: Vec<&str> = pattern.split(',').map(str::trim).collect();
     if globs[0].starts_with('!') {
@@ -80,7 +80,7 @@ fn globs_are_those_of_fnmatch() {
 }
 
 #[test]
-fn a_name_is_known_without_looking() {
+fn a_plain_name_is_a_literal() {
     assert_eq!(NamespacePattern::new("default").literal(), Some("default"));
     for pattern in ["a*", "a?", "[ab]", "!a", "a,b"] {
         assert_eq!(NamespacePattern::new(pattern).literal(), None, "{pattern}");
@@ -88,26 +88,26 @@ fn a_name_is_known_without_looking() {
 }
 
 #[test]
-fn a_pattern_that_cannot_be_meant_says_why() {
-    let flaw = |pattern| NamespacePattern::new(pattern).problem();
-    assert_eq!(flaw(""), Some(PatternProblem::Empty));
-    assert_eq!(flaw("a,"), Some(PatternProblem::Empty));
+fn the_problem_of_a_mistaken_pattern_is_reported() {
+    let problem = |pattern| NamespacePattern::new(pattern).problem();
+    assert_eq!(problem(""), Some(PatternProblem::Empty));
+    assert_eq!(problem("a,"), Some(PatternProblem::Empty));
     assert_eq!(
-        flaw("Prod"),
+        problem("Prod"),
         Some(PatternProblem::Impossible { character: 'P' })
     );
     let unreachable = PatternProblem::Unreachable {
         part: "b".to_owned(),
         first: "a".to_owned(),
     };
-    assert_eq!(flaw("a,b"), Some(unreachable));
+    assert_eq!(problem("a,b"), Some(unreachable));
     for pattern in ["a", "a-*,!a-b", "!a", "*,!b,b", "a,!b"] {
-        assert_eq!(flaw(pattern), None, "{pattern}");
+        assert_eq!(problem(pattern), None, "{pattern}");
     }
 }
 
 #[test]
-fn a_namesake_that_came_before_the_other_went_stays() {
+fn a_new_namespace_of_the_same_name_stays() {
     let mut namespaces = MatchingNamespaces::new(vec!["a*".into(), "b".into()]);
     assert!(namespaces.add("a1", "first"));
     assert!(!namespaces.add("c", "other"));
@@ -148,13 +148,13 @@ proptest! {
     }
 
     #[test]
-    fn a_text_without_signs_matches_itself_only(text in "[a-z0-9-]{1,9}", name in "[a-z0-9-]{1,9}") {
+    fn a_text_without_wildcards_matches_only_itself(text in "[a-z0-9-]{1,9}", name in "[a-z0-9-]{1,9}") {
         prop_assert!(matches(&text, &text));
         prop_assert_eq!(matches(&text, &name), text == name);
     }
 
     #[test]
-    fn no_text_is_too_strange(pattern in ".*", name in ".*") {
+    fn any_text_is_a_pattern(pattern in ".*", name in ".*") {
         let pattern = NamespacePattern::new(&pattern);
         let _ = (pattern.matches(&name), pattern.problem());
     }

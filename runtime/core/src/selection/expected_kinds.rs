@@ -1,58 +1,55 @@
-//! What the definitions of kinds lead one to expect of the server's discovery, which follows them
-//! with a delay.
+//! The kinds that discovery should list according to their definitions, which it follows with a
+//! delay.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::DiscoveredResource;
 
-/// Which kinds there should be, as far as their definitions have been seen.
+/// The kinds that discovery should list, by the observed events of their definitions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExpectedKinds {
-    /// By the name of the definition, which is that of the resource.
+    /// By the name of the definition, which is also that of the resource.
     kinds: BTreeMap<Box<str>, DefinitionEvent>,
 }
 
-/// Whether there should be a kind.
+/// The last event of the definition of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DefinitionEvent {
-    /// Its definition was there when one began to look.
+    /// The definition was in the initial list.
     Listed,
-    /// Its definition has come or changed.
+    /// The definition was added or modified.
     Changed,
-    /// Its definition has gone.
+    /// The definition was deleted.
     Deleted,
 }
 
 impl ExpectedKinds {
-    /// Takes in what was seen of a definition; whether the server has to be asked because of it.
+    /// Records an event of a definition; returns whether discovery has to be read again.
     pub fn observe(
         &mut self,
         name: &str,
-        presence: DefinitionEvent,
+        event: DefinitionEvent,
         catalog: &[Arc<DiscoveredResource>],
     ) -> bool {
-        self.kinds.insert(name.into(), presence);
-        // What was there before has been read along with everything else.
-        presence != DefinitionEvent::Listed || !catalog.iter().any(|it| it.name() == name)
+        self.kinds.insert(name.into(), event);
+        // Discovery was read after the definitions of the initial list were made.
+        event != DefinitionEvent::Listed || !catalog.iter().any(|it| it.name() == name)
     }
 
-    /// Whether the server serves what the definitions say.
+    /// Whether discovery agrees with the definitions.
     #[must_use]
     pub fn is_met_by(&self, catalog: &[Arc<DiscoveredResource>]) -> bool {
         let served = names(catalog);
         let mut kinds = self.kinds.iter();
-        kinds.all(|(name, presence)| {
-            served.contains(&**name) == (*presence != DefinitionEvent::Deleted)
-        })
+        kinds.all(|(name, event)| served.contains(&**name) == (*event != DefinitionEvent::Deleted))
     }
 
-    /// Forgets the kinds that are gone on both sides.
+    /// Drops the kinds that are deleted and not in discovery any more.
     pub fn forget_deleted(&mut self, catalog: &[Arc<DiscoveredResource>]) {
         let served = names(catalog);
-        self.kinds.retain(|name, presence| {
-            *presence != DefinitionEvent::Deleted || served.contains(&**name)
-        });
+        self.kinds
+            .retain(|name, event| *event != DefinitionEvent::Deleted || served.contains(&**name));
     }
 }
 
@@ -74,33 +71,33 @@ mod tests {
     }
 
     #[test]
-    fn what_was_there_before_is_no_reason_to_ask_unless_it_is_not_known() {
-        let mut expectation = ExpectedKinds::default();
+    fn a_listed_definition_requires_discovery_only_if_its_kind_is_unknown() {
+        let mut expected = ExpectedKinds::default();
         let catalog = served(&["dolls"]);
-        assert!(!expectation.observe("dolls.example.com", DefinitionEvent::Listed, &catalog));
-        assert!(expectation.observe("kites.example.com", DefinitionEvent::Listed, &catalog));
-        assert!(expectation.observe("dolls.example.com", DefinitionEvent::Changed, &catalog));
+        assert!(!expected.observe("dolls.example.com", DefinitionEvent::Listed, &catalog));
+        assert!(expected.observe("kites.example.com", DefinitionEvent::Listed, &catalog));
+        assert!(expected.observe("dolls.example.com", DefinitionEvent::Changed, &catalog));
     }
 
     #[test]
-    fn the_server_is_asked_until_it_agrees_with_the_definitions() {
-        let mut expectation = ExpectedKinds::default();
-        assert!(expectation.is_met_by(&served(&["others"])));
-        expectation.observe("dolls.example.com", DefinitionEvent::Changed, &[]);
-        assert!(!expectation.is_met_by(&served(&["others"])));
-        assert!(expectation.is_met_by(&served(&["dolls", "others"])));
-        expectation.observe("dolls.example.com", DefinitionEvent::Deleted, &[]);
-        assert!(!expectation.is_met_by(&served(&["dolls"])));
-        assert!(expectation.is_met_by(&served(&[])));
+    fn discovery_is_read_until_it_agrees_with_the_definitions() {
+        let mut expected = ExpectedKinds::default();
+        assert!(expected.is_met_by(&served(&["others"])));
+        expected.observe("dolls.example.com", DefinitionEvent::Changed, &[]);
+        assert!(!expected.is_met_by(&served(&["others"])));
+        assert!(expected.is_met_by(&served(&["dolls", "others"])));
+        expected.observe("dolls.example.com", DefinitionEvent::Deleted, &[]);
+        assert!(!expected.is_met_by(&served(&["dolls"])));
+        assert!(expected.is_met_by(&served(&[])));
     }
 
     #[test]
-    fn kinds_that_are_gone_are_forgotten_when_the_server_has_noticed() {
-        let mut expectation = ExpectedKinds::default();
-        expectation.observe("dolls.example.com", DefinitionEvent::Deleted, &[]);
-        expectation.forget_deleted(&served(&["dolls"]));
-        assert!(!expectation.is_met_by(&served(&["dolls"])));
-        expectation.forget_deleted(&served(&[]));
-        assert_eq!(expectation, ExpectedKinds::default());
+    fn deleted_kinds_are_dropped_when_discovery_does_not_list_them() {
+        let mut expected = ExpectedKinds::default();
+        expected.observe("dolls.example.com", DefinitionEvent::Deleted, &[]);
+        expected.forget_deleted(&served(&["dolls"]));
+        assert!(!expected.is_met_by(&served(&["dolls"])));
+        expected.forget_deleted(&served(&[]));
+        assert_eq!(expected, ExpectedKinds::default());
     }
 }

@@ -1,4 +1,4 @@
-//! From what is declared and what is served to what is watched.
+//! Decides which resources are watched, from the declarations and the discovery.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,19 +6,19 @@ use std::sync::Arc;
 
 use super::{DiscoveredResource, ResourceName, Selector};
 
-/// What one declaration of an operator is about.
+/// The resources of one declaration of an operator.
 #[derive(Clone, Debug)]
 pub struct ResourceDemand {
-    /// Which resources.
+    /// The resources.
     pub wanted: Wanted,
-    /// Whether its handlers write to objects, if only to keep their progress.
+    /// Whether its handlers write to objects, at least their progress.
     pub writes: bool,
 }
 
-/// Which resources a declaration is about.
+/// The resources that a declaration wants.
 #[derive(Clone, Debug)]
 pub enum Wanted {
-    /// This one, which the operator was made for.
+    /// One resource, whose type the operator has.
     Exact {
         /// The API group.
         group: String,
@@ -27,47 +27,47 @@ pub enum Wanted {
         /// The plural.
         plural: String,
     },
-    /// Those that are like this.
+    /// Those that match a selector.
     Selected(Selector),
 }
 
-/// What all declarations of an operator mean at present.
+/// The resources for all declarations of an operator.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resolution {
-    /// What is to be watched, each group and plural once, in order.
+    /// The resources to watch, each group and plural once, in order.
     pub served: Vec<ServedResource>,
-    /// What is to be told about each declaration.
+    /// The findings about each declaration, for the log.
     pub findings: Vec<Vec<SelectionFinding>>,
 }
 
-/// A resource that is to be watched.
+/// A resource to watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServedResource {
     /// The resource.
     pub resource: Arc<DiscoveredResource>,
-    /// The declarations that are about it, by their positions.
+    /// The positions of the declarations that want it.
     pub demands: Vec<usize>,
 }
 
-/// A declaration, by its position, and a resource that it means.
+/// The position of a declaration, and a resource that it wants.
 type Pick<'a> = (usize, &'a Arc<DiscoveredResource>);
 
-/// Something about a declaration that people should know.
+/// A problem of a declaration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SelectionFinding {
-    /// The server serves nothing of the sort.
+    /// The API server serves no such resource.
     Nothing,
-    /// One resource is meant, and it is not known which.
+    /// Several resources match a selector that is for one.
     Ambiguous(Vec<String>),
-    /// It would be meant, but cannot be listed and watched.
+    /// It matches, but cannot be listed and watched.
     NotWatchable(String),
-    /// It would be meant, but handlers of this sort have to write, and nobody can.
+    /// It matches, but the handlers have to write, and it cannot be patched.
     NotPatchable(String),
-    /// It is watched in another version for the sake of another declaration.
+    /// It is watched in another version, which another declaration requires.
     OtherVersion {
         /// The resource.
         resource: String,
-        /// The version in which it is watched.
+        /// The watched version.
         version: String,
     },
 }
@@ -75,7 +75,7 @@ pub enum SelectionFinding {
 // === impl ResourceDemand ===
 
 impl ResourceDemand {
-    /// What is meant, and what is to be told about it.
+    /// The wanted resources, and findings about them.
     fn pick(
         &self,
         catalog: &[Arc<DiscoveredResource>],
@@ -101,10 +101,10 @@ impl ResourceDemand {
         };
         let mut findings = Vec::new();
         let mut picked = Vec::new();
-        let meant = catalog
+        let matching = catalog
             .iter()
             .filter(|it| selector.selects(it) && selector.wants_version(it));
-        for resource in meant {
+        for resource in matching {
             if !resource.is_watchable() {
                 findings.push(SelectionFinding::NotWatchable(resource.name()));
             } else if self.writes && !resource.is_patchable() {
@@ -113,13 +113,13 @@ impl ResourceDemand {
                 && selector.name == ResourceName::Everything
                 && resource.is_coordination()
             {
-                // Each sign of life would be a change, and each of our writes in their way.
+                // Each of their renewals would be a change, and our writes would conflict with them.
             } else {
                 picked.push(Arc::clone(resource));
             }
         }
         if selector.is_specific() {
-            // As in kubectl: the core group hides all others.
+            // As in kubectl: the core group comes before all others.
             if picked.iter().any(|it| it.group.is_empty()) {
                 picked.retain(|it| it.group.is_empty());
             }
@@ -137,7 +137,7 @@ impl ResourceDemand {
         (picked, findings)
     }
 
-    /// The version that it insists on, if it is about this group and plural.
+    /// The version that it requires, if it wants this group and plural.
     pub(super) fn version(&self, resource: &DiscoveredResource) -> Option<&str> {
         match &self.wanted {
             Wanted::Exact {
@@ -154,11 +154,11 @@ impl ResourceDemand {
     }
 }
 
-/// Decides what is watched, in one version each, and for whom.
+/// Decides which resources are watched, in one version each, and for which declarations.
 ///
-/// A kind that is declared by itself is watched in its version; otherwise the first selection that
-/// names a version decides, and if none does, the server. A selection that does not name a version
-/// takes part in whatever is watched; one that names another is told.
+/// A declared kind is watched in its version; otherwise the first selector that names a version
+/// decides, and if none does, the API server. A selector without a version gets the watched one; a
+/// selector with another version gets a finding.
 #[must_use]
 pub fn resolve(demands: &[ResourceDemand], catalog: &[Arc<DiscoveredResource>]) -> Resolution {
     let mut findings = Vec::with_capacity(demands.len());
@@ -178,8 +178,8 @@ pub fn resolve(demands: &[ResourceDemand], catalog: &[Arc<DiscoveredResource>]) 
         };
         let declared = demands.iter().filter(|demand| demand.is_exact());
         let declared = declared.filter_map(|demand| demand.version(any)).next();
-        let insisting = || picks.iter().find_map(|(at, _)| demands[*at].version(any));
-        let version = declared.or_else(insisting).unwrap_or(&any.version);
+        let required = || picks.iter().find_map(|(at, _)| demands[*at].version(any));
+        let version = declared.or_else(required).unwrap_or(&any.version);
         let watched = catalog
             .iter()
             .find(|it| it.same_objects_as(any) && it.version == version);
@@ -212,7 +212,7 @@ pub fn resolve(demands: &[ResourceDemand], catalog: &[Arc<DiscoveredResource>]) 
 impl fmt::Display for SelectionFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Nothing => f.write_str("the server serves nothing of the sort (yet)"),
+            Self::Nothing => f.write_str("the API server serves no such resource (yet)"),
             Self::Ambiguous(names) => write!(
                 f,
                 "it could be any of {}, so that none is served: name the group",

@@ -1,4 +1,4 @@
-//! Selections by example, and what holds for all of them.
+//! Selectors and their resolution: examples and properties.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ fn resource(group: &str, version: &str, kind: &str) -> DiscoveredResource {
     }
 }
 
-/// A cluster with what makes selections difficult.
+/// A cluster with the difficult cases of selection.
 fn cluster() -> Vec<Arc<DiscoveredResource>> {
     let pods = DiscoveredResource {
         short_names: set(&["po"]),
@@ -128,7 +128,7 @@ fn a_resource_is_found_by_each_of_its_names() {
 }
 
 #[test]
-fn categories_and_groups_are_all_of_their_resources() {
+fn categories_and_groups_select_all_of_their_resources() {
     let toys = ["widgets.a.example.com", "widgets.b.example.com"];
     assert_eq!(found(selected(Selector::category("toys"))), toys);
     let group = Selector::everything().in_group("batch");
@@ -138,7 +138,7 @@ fn categories_and_groups_are_all_of_their_resources() {
 }
 
 #[test]
-fn everything_is_all_that_can_be_watched_but_events() {
+fn everything_selects_all_watchable_resources_but_events() {
     let all = [
         "pods",
         "widgets.a.example.com",
@@ -154,7 +154,7 @@ fn everything_is_all_that_can_be_watched_but_events() {
 }
 
 #[test]
-fn one_resource_is_meant_and_two_are_reported() {
+fn two_matches_of_a_selector_for_one_resource_are_reported() {
     let resolution = resolve(&[selected(Selector::kind("Widget"))], &cluster());
     assert!(resolution.served.is_empty());
     let both = ["widgets.a.example.com", "widgets.b.example.com"];
@@ -165,7 +165,7 @@ fn one_resource_is_meant_and_two_are_reported() {
 }
 
 #[test]
-fn what_is_not_there_or_of_no_use_is_reported() {
+fn missing_and_unusable_resources_are_reported() {
     let findings = |demand| resolve(&[demand], &cluster()).findings.remove(0);
     let nothing = selected(Selector::kind("Gadget"));
     assert_eq!(findings(nothing), [SelectionFinding::Nothing]);
@@ -182,7 +182,7 @@ fn what_is_not_there_or_of_no_use_is_reported() {
 }
 
 #[test]
-fn a_definition_that_is_being_deleted_is_handled_to_the_end() {
+fn resources_of_a_definition_that_is_being_deleted_are_served() {
     let ending = DiscoveredResource {
         verbs: set(&["delete", "deletecollection", "get", "list", "watch"]),
         ..resource("example.com", "v1", "Widget")
@@ -225,7 +225,7 @@ fn the_first_selection_with_a_version_decides_for_those_without() {
 }
 
 #[test]
-fn selectors_read_as_in_the_manifest() {
+fn selectors_are_written_as_in_the_manifest() {
     for (selector, text) in [
         (Selector::everything(), "everything"),
         (Selector::everything().in_group(""), "{group: \"\"}"),
@@ -304,7 +304,7 @@ fn any_demand() -> impl Strategy<Value = ResourceDemand> {
     prop_oneof![1 => declared, 4 => selected]
 }
 
-/// Each version of a resource once, and one of them preferred, as servers have it.
+/// Each version of a resource once, and one of them preferred, as in real discovery.
 fn any_catalog() -> impl Strategy<Value = Vec<Arc<DiscoveredResource>>> {
     vec(any_resource(), 0..12).prop_map(|resources| {
         let mut catalog: Vec<Arc<DiscoveredResource>> = Vec::new();
@@ -325,17 +325,17 @@ fn any_catalog() -> impl Strategy<Value = Vec<Arc<DiscoveredResource>>> {
 
 proptest! {
     #[test]
-    fn no_objects_are_served_twice_and_nobody_gets_another_version_than_he_names(
+    fn no_objects_are_served_twice_and_no_declaration_gets_another_version_than_its_own(
         demands in vec(any_demand(), 0..5),
         catalog in any_catalog(),
     ) {
         let resolution = resolve(&demands, &catalog);
         prop_assert_eq!(resolution.findings.len(), demands.len());
-        let mut seen = BTreeSet::new();
+        let mut served_objects = BTreeSet::new();
         for served in &resolution.served {
             let resource = &served.resource;
             prop_assert!(catalog.contains(resource));
-            prop_assert!(seen.insert((resource.group.clone(), resource.plural.clone())));
+            prop_assert!(served_objects.insert((resource.group.clone(), resource.plural.clone())));
             prop_assert!(!served.demands.is_empty());
             prop_assert!(served.demands.is_sorted());
             for &position in &served.demands {

@@ -9,11 +9,11 @@ use jiff::Timestamp;
 pub(crate) struct ExpectedWrite {
     /// The resource version that the write returned.
     pub(crate) version: String,
-    /// When to stop waiting for it, if resource versions cannot be compared.
+    /// The end of the wait for it, if resource versions cannot be compared.
     pub(crate) deadline: Timestamp,
 }
 
-/// How an event relates to the last write.
+/// The relation of an event to the last write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Freshness {
     /// It shows the write, or something later.

@@ -1,4 +1,4 @@
-//! The guarantee of `docs/guarantees.md`, checked on random histories of one object.
+//! A model test of the guarantee in `docs/guarantees.md`, on random histories of one object.
 
 mod consistency;
 mod scenarios;
@@ -13,13 +13,13 @@ use kopf_core::{
 };
 use proptest::prelude::*;
 use serde_json::Value;
-use simulation::{Act, Crash, Edit, HandlerCall, Simulation};
+use simulation::{Act, Crash, Edit, ModelCall, Simulation};
 
 const LAST_HANDLED: &str = "kopf.zalando.org/last-handled-configuration";
 
 const LAST_DIGESTS: &str = "kopf.zalando.org/last-handled-packed";
 
-/// What happens next in a history.
+/// A step of a history.
 #[derive(Clone, Debug)]
 enum HistoryStep {
     Edit(Edit),
@@ -29,7 +29,7 @@ enum HistoryStep {
     Kopf,
 }
 
-/// Handlers of which every history has some.
+/// The handlers among which every history has some.
 fn pool() -> Vec<Vec<HandlerSpec>> {
     let (a, b) = (FieldPath::from("spec.a"), FieldPath::from("spec.b"));
     let mut labelled = HandlerSpec::new("labelled", Trigger::Update);
@@ -155,8 +155,8 @@ fn reacts_to_updates(trigger: Trigger) -> bool {
     matches!(trigger, Trigger::Update | Trigger::Field)
 }
 
-/// Every matching update or field handler has seen the final state.
-fn nothing_is_lost(simulation: &Simulation) -> Result<(), TestCaseError> {
+/// Every matching update or field handler has handled the final state.
+fn no_change_is_lost(simulation: &Simulation) -> Result<(), TestCaseError> {
     let last = simulation.essence().into_value();
     let labelled = simulation.body["metadata"]["labels"].is_object();
     for spec in simulation.registry.handlers() {
@@ -165,20 +165,20 @@ fn nothing_is_lost(simulation: &Simulation) -> Result<(), TestCaseError> {
             continue;
         }
         let path = scope(simulation, id);
-        let finished = |call: &&HandlerCall| call.persisted && call.finished;
+        let finished = |call: &&ModelCall| call.persisted && call.finished;
         let own = simulation
             .calls
             .iter()
             .filter(finished)
             .rfind(|call| call.id == *id);
-        // One that was never called relies on what was done at creation: on the oldest state
-        // that was seen then, unless nobody who saw an older one missed anything.
+        // A handler that was never called relies on the creation: on the oldest state that a
+        // create handler finished on, unless every such handler finished on the final state.
         let creation = simulation
             .calls
             .iter()
             .filter(finished)
             .filter(|call| call.creating);
-        let seen = match (own, creation.clone().next()) {
+        let handled = match (own, creation.clone().next()) {
             (Some(own), _) => Some(&own.state),
             (None, None) => simulation.created.as_ref(),
             (None, Some(oldest)) if alike(&path, &oldest.state, &last) => None,
@@ -192,10 +192,10 @@ fn nothing_is_lost(simulation: &Simulation) -> Result<(), TestCaseError> {
                 .find(|call| !alike(&scope(simulation, &call.id), &call.state, &last))
                 .map(|call| &call.state),
         };
-        if let Some(seen) = seen {
-            let message = format!("{id} saw {seen}, not {last}");
+        if let Some(handled) = handled {
+            let message = format!("{id} finished on {handled}, not {last}");
             prop_assert!(
-                alike(&path, seen, &last),
+                alike(&path, handled, &last),
                 "{}:\n{}",
                 message,
                 simulation.history()
@@ -205,10 +205,10 @@ fn nothing_is_lost(simulation: &Simulation) -> Result<(), TestCaseError> {
     for sub in ["parent/s1", "parent/s2"] {
         let sub = HandlerId::new(sub);
         let mut calls = simulation.calls.iter().filter(|call| call.id == sub);
-        let seen = calls.rfind(|call| call.persisted && call.finished);
-        if let Some(seen) = seen {
+        let handled = calls.rfind(|call| call.persisted && call.finished);
+        if let Some(handled) = handled {
             prop_assert!(
-                same(Some(&seen.state), Some(&last)),
+                same(Some(&handled.state), Some(&last)),
                 "{} is stale:\n{}",
                 sub,
                 simulation.history()
@@ -221,7 +221,7 @@ fn nothing_is_lost(simulation: &Simulation) -> Result<(), TestCaseError> {
 /// A create handler is not called again once it is done.
 fn creation_is_not_repeated(simulation: &Simulation) -> Result<(), TestCaseError> {
     for id in ["create1", "create2"].map(HandlerId::new) {
-        let calls: Vec<&HandlerCall> = simulation
+        let calls: Vec<&ModelCall> = simulation
             .calls
             .iter()
             .filter(|call| call.id == id)
@@ -250,20 +250,20 @@ fn creation_is_not_repeated(simulation: &Simulation) -> Result<(), TestCaseError
     Ok(())
 }
 
-/// Nothing runs again for a state on which its end was persisted.
-fn nothing_is_repeated(simulation: &Simulation) -> Result<(), TestCaseError> {
-    let mut last: std::collections::BTreeMap<&HandlerId, &HandlerCall> = Default::default();
+/// No handler is called again for a state on which its stored record is finished.
+fn no_call_is_repeated(simulation: &Simulation) -> Result<(), TestCaseError> {
+    let mut last: std::collections::BTreeMap<&HandlerId, &ModelCall> = Default::default();
     for call in &simulation.calls {
         let resumes = has(simulation, &call.id, |trigger| {
             matches!(trigger, Trigger::Resume { .. })
         });
         let resumed = call.initial && resumes;
-        // A parent is not done before its sub-handlers are, whatever its own body saw. Those
-        // that it registers anew in another cycle are not known to have run before; and a
-        // handler whose filter let a whole cycle pass by is called when it matches again.
+        // A parent is not done before its sub-handlers are, regardless of its own calls. There is
+        // no record of sub-handlers from an earlier cycle; and a handler whose filter did not
+        // match during a whole cycle is called when it matches again.
         let id = call.id.as_str();
         let parent = id == "parent";
-        let forgetful = id.starts_with("parent/") || id == "labelled";
+        let loses_records = id.starts_with("parent/") || id == "labelled";
         if let Some(before) = last.insert(&call.id, call)
             && before.finished
             && before.persisted
@@ -271,7 +271,7 @@ fn nothing_is_repeated(simulation: &Simulation) -> Result<(), TestCaseError> {
             && !call.by_kopf
             && !resumed
             && !parent
-            && !(forgetful && before.cycle != call.cycle)
+            && !(loses_records && before.cycle != call.cycle)
         {
             let path = scope(simulation, &call.id);
             let repeated = alike(&path, &before.state, &call.state);
@@ -286,8 +286,8 @@ fn nothing_is_repeated(simulation: &Simulation) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// At rest the object carries nothing but the newest state.
-fn nothing_is_left(simulation: &Simulation) -> Result<(), TestCaseError> {
+/// Between cycles the object has the last handled state and no records.
+fn no_records_are_left(simulation: &Simulation) -> Result<(), TestCaseError> {
     let view = ObjectView::new(&simulation.body);
     if simulation.registry.ignores(&Subject::object(view)) {
         return Ok(());
@@ -303,41 +303,41 @@ fn nothing_is_left(simulation: &Simulation) -> Result<(), TestCaseError> {
 
 proptest! {
     #[test]
-    fn whatever_happens_every_handler_sees_the_final_state_and_nothing_is_repeated(
+    fn every_handler_handles_the_final_state_and_no_call_is_repeated(
         handlers in handlers(),
         lifecycle in lifecycle(),
         acts in prop::collection::vec(act(), 0..20),
         steps in prop::collection::vec(step(false), 0..40),
     ) {
         let simulation = play("Example", &handlers, lifecycle, acts, steps);
-        nothing_is_lost(&simulation)?;
+        no_change_is_lost(&simulation)?;
         creation_is_not_repeated(&simulation)?;
-        nothing_is_repeated(&simulation)?;
-        nothing_is_left(&simulation)?;
+        no_call_is_repeated(&simulation)?;
+        no_records_are_left(&simulation)?;
     }
 
     #[test]
-    fn the_same_holds_where_only_digests_are_kept(
+    fn the_same_holds_with_digests_of_states(
         handlers in handlers(),
         lifecycle in lifecycle(),
         acts in prop::collection::vec(act(), 0..20),
         steps in prop::collection::vec(step(false), 0..40),
     ) {
         let simulation = play("Secret", &handlers, lifecycle, acts, steps);
-        nothing_is_lost(&simulation)?;
+        no_change_is_lost(&simulation)?;
         creation_is_not_repeated(&simulation)?;
-        nothing_is_repeated(&simulation)?;
-        nothing_is_left(&simulation)?;
+        no_call_is_repeated(&simulation)?;
+        no_records_are_left(&simulation)?;
     }
 
     #[test]
-    fn kopf_may_take_over_and_give_back_at_any_time(
+    fn kopf_may_handle_the_object_in_between(
         handlers in handlers(),
         acts in prop::collection::vec(act(), 0..20),
         steps in prop::collection::vec(step(true), 0..40),
     ) {
         let simulation = play("Example", &handlers, Lifecycle::Asap, acts, steps);
         creation_is_not_repeated(&simulation)?;
-        nothing_is_left(&simulation)?;
+        no_records_are_left(&simulation)?;
     }
 }

@@ -1,4 +1,4 @@
-//! Single histories, told to the end: what is called, what is written, and how often.
+//! Single histories: which handlers are called, what is written, and how often.
 
 use kopf_core::{
     handler::{HandlerSpec, Trigger},
@@ -64,7 +64,7 @@ fn a_single_handler_costs_a_single_write_and_leaves_no_notes() {
 }
 
 #[test]
-fn one_write_per_finished_handler_and_none_beside() {
+fn one_write_per_finished_handler_and_no_other() {
     let mut simulation = simulation(creators_and_updater(), Lifecycle::Asap);
     turn(&mut simulation);
     assert_eq!(
@@ -90,7 +90,7 @@ fn all_at_once_is_one_write() {
 }
 
 #[test]
-fn without_update_handlers_nothing_is_noted() {
+fn without_update_handlers_there_are_no_notes() {
     let mut specs = creators_and_updater();
     specs.pop();
     let mut simulation = simulation(specs, Lifecycle::Asap);
@@ -102,7 +102,7 @@ fn without_update_handlers_nothing_is_noted() {
 }
 
 #[test]
-fn without_any_handler_for_the_cause_only_the_state_is_written() {
+fn without_a_handler_for_the_cause_only_the_state_is_written() {
     let mut simulation = simulation(
         vec![HandlerSpec::new("update", Trigger::Update)],
         Lifecycle::Asap,
@@ -127,7 +127,7 @@ fn an_edit_in_the_middle_of_a_creation_becomes_an_update_from_the_oldest_state()
 }
 
 #[test]
-fn only_those_who_missed_an_edit_are_called_again() {
+fn only_handlers_that_missed_an_edit_are_called_again() {
     let specs = vec![
         HandlerSpec::new("update1", Trigger::Update),
         HandlerSpec::new("update2", Trigger::Update),
@@ -144,7 +144,7 @@ fn only_those_who_missed_an_edit_are_called_again() {
 }
 
 #[test]
-fn a_change_taken_back_is_told_to_those_who_saw_it() {
+fn handlers_that_handled_a_reverted_change_are_called_again() {
     let specs = vec![
         HandlerSpec::new("update1", Trigger::Update),
         HandlerSpec::new("update2", Trigger::Update),
@@ -218,7 +218,7 @@ fn a_restart_over_a_handled_object_writes_nothing() {
 }
 
 #[test]
-fn what_kopf_finished_is_not_run_again() {
+fn handlers_that_kopf_finished_are_not_called_again() {
     let mut simulation = simulation(creators_and_updater(), Lifecycle::Asap);
     simulation.kopf_turn();
     simulation.settle();
@@ -227,7 +227,7 @@ fn what_kopf_finished_is_not_run_again() {
 }
 
 #[test]
-fn kopf_goes_on_where_we_stopped() {
+fn kopf_continues_an_unfinished_cycle() {
     let mut simulation = simulation(creators_and_updater(), Lifecycle::Asap);
     turn(&mut simulation);
     simulation.kopf_turn();

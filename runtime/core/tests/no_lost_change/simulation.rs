@@ -38,7 +38,7 @@ pub(crate) enum Edit {
     Label(bool),
 }
 
-/// How a call of a handler ends in the model.
+/// The end of a call of a handler in the model.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Act {
     Succeed,
@@ -57,7 +57,7 @@ pub(crate) enum Crash {
 
 /// One call of a handler.
 #[derive(Clone, Debug)]
-pub(crate) struct HandlerCall {
+pub(crate) struct ModelCall {
     pub(crate) id: HandlerId,
     pub(crate) state: Value,
     pub(crate) creating: bool,
@@ -65,7 +65,7 @@ pub(crate) struct HandlerCall {
     pub(crate) finished: bool,
     pub(crate) persisted: bool,
     pub(crate) by_kopf: bool,
-    /// How many cycles had come to their plain end before.
+    /// The number of cycles that had ended before.
     pub(crate) cycle: usize,
 }
 
@@ -83,7 +83,7 @@ pub(crate) struct Simulation {
     pub(crate) persistence: Arc<Persistence>,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) plan: VecDeque<Act>,
-    pub(crate) calls: Vec<HandlerCall>,
+    pub(crate) calls: Vec<ModelCall>,
     pub(crate) writes: usize,
     /// The first state that was stored as handled.
     pub(crate) created: Option<Value>,
@@ -356,7 +356,7 @@ impl Simulation {
         let reason = input.change.reason;
         self.history
             .push(HistoryLine::Called(id.clone(), reason, finished));
-        self.calls.push(HandlerCall {
+        self.calls.push(ModelCall {
             id: id.clone(),
             state: input.change.new.as_value().clone(),
             creating: reason == Reason::Create,
@@ -403,7 +403,7 @@ impl Simulation {
                     ..begun
                 };
                 progress.store(&spec.id, &done, view, &mut patch);
-                self.calls.push(HandlerCall {
+                self.calls.push(ModelCall {
                     id: spec.id.clone(),
                     state: change.new.as_value().clone(),
                     creating: change.reason == Reason::Create,

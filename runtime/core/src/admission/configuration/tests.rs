@@ -1,4 +1,4 @@
-//! What the API server is told.
+//! Entries of webhook configurations.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ fn everywhere() -> WebhookNamespaces {
 }
 
 #[test]
-fn everything_that_a_webhook_says_reaches_its_entry() {
+fn all_options_of_a_webhook_are_in_its_entry() {
     let mut spec = WebhookSpec::new("check_size", WebhookRole::Mutating);
     spec.operations = vec![Operation::Create, Operation::Update];
     spec.endpoint = WebhookEndpoint::Subresource("status".to_owned());
@@ -95,7 +95,7 @@ fn everything_that_a_webhook_says_reaches_its_entry() {
 }
 
 #[test]
-fn the_two_roles_are_configured_apart_even_under_one_id() {
+fn the_two_roles_have_separate_entries_even_with_one_id() {
     let (validating, mutating) = (
         WebhookSpec::new("both", WebhookRole::Validating),
         WebhookSpec::new("both", WebhookRole::Mutating),
@@ -153,7 +153,7 @@ fn kinds_that_share_an_id_appear_in_the_names() {
 }
 
 #[test]
-fn defaults_of_the_server_are_no_difference_but_everything_else_is() {
+fn defaults_of_the_api_server_are_ignored_in_the_comparison() {
     let spec = WebhookSpec::new("check", WebhookRole::Validating);
     let wanted = entries(
         WebhookRole::Validating,
@@ -174,12 +174,12 @@ fn defaults_of_the_server_are_no_difference_but_everything_else_is() {
 
 #[test]
 fn only_persistent_webhooks_stay() {
-    let (passing, mut staying) = (
-        WebhookSpec::new("passing", WebhookRole::Validating),
-        WebhookSpec::new("staying", WebhookRole::Validating),
+    let (temporary, mut persistent_spec) = (
+        WebhookSpec::new("temporary", WebhookRole::Validating),
+        WebhookSpec::new("persistent", WebhookRole::Validating),
     );
-    staying.lifetime = ConfigurationLifetime::Persistent;
-    let webhooks = [webhook(&passing), webhook(&staying)];
+    persistent_spec.lifetime = ConfigurationLifetime::Persistent;
+    let webhooks = [webhook(&temporary), webhook(&persistent_spec)];
     let all = entries(
         WebhookRole::Validating,
         "auto.kopf.dev",
@@ -193,7 +193,7 @@ fn only_persistent_webhooks_stay() {
 }
 
 #[test]
-fn the_reach_is_the_same_here_and_there() {
+fn namespaces_are_the_same_in_the_selector_and_in_the_check() {
     let only = WebhookNamespaces::Only(vec!["a".to_owned()]);
     assert!(only.includes("a") && !only.includes("b"));
     assert!(everywhere().includes("a") && !everywhere().includes("kube-system"));

@@ -1,4 +1,4 @@
-//! Reviews are read whatever they are, and patches fit what was sent.
+//! Reviews of any content are read or rejected, and patches fit the sent object.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -44,7 +44,7 @@ fn a_review_is_read_as_it_was_sent() {
 }
 
 #[test]
-fn a_deletion_is_about_the_old_object() {
+fn a_deletion_reviews_the_old_object() {
     let mut request = request();
     request["operation"] = json!("DELETE");
     request["object"] = Value::Null;
@@ -58,7 +58,7 @@ fn a_deletion_is_about_the_old_object() {
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn a_missing_field_is_named() {
     let without = |key: &str| {
         let mut request = request();
         request.as_object_mut().expect("a map").remove(key);
@@ -75,7 +75,7 @@ fn what_is_missing_is_named() {
         let mut request = request();
         request["object"] = Value::Null;
         request["oldObject"] = Value::Null;
-        AdmissionReview::parse(&review(&request)).expect_err("nothing to look at")
+        AdmissionReview::parse(&review(&request)).expect_err("there is no object")
     };
     assert!(matches!(neither, Malformed::NoObject));
     let other = br#"{"apiVersion": "admission.k8s.io/v1", "kind": "Pod"}"#;
@@ -88,7 +88,7 @@ fn what_is_missing_is_named() {
 }
 
 #[test]
-fn an_answer_tells_no_more_than_it_has_to() {
+fn a_response_has_no_unneeded_fields() {
     let review = AdmissionReview::parse(&review(&request())).expect("a review");
     let read = |answer: &ReviewAnswer| -> Value {
         serde_json::from_slice(&review.answer(answer)).expect("JSON")
@@ -129,7 +129,7 @@ fn an_answer_tells_no_more_than_it_has_to() {
 }
 
 #[test]
-fn a_mutation_adds_maps_that_are_missing_and_removes_only_what_is_there() {
+fn a_mutation_adds_missing_maps_and_removes_only_present_fields() {
     let sent = json!({"spec": {"size": 1, "a/b": 1}});
     let mut patch = ObjectPatch::new();
     patch.merge(json!({
@@ -153,12 +153,12 @@ fn a_mutation_adds_maps_that_are_missing_and_removes_only_what_is_there() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_refused_or_read(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn any_bytes_are_rejected_or_read(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         let _ = AdmissionReview::parse(&bytes);
     }
 
     #[test]
-    fn a_damaged_review_is_refused_or_read(
+    fn a_damaged_review_is_rejected_or_read(
         at in 0usize..600, byte in any::<u8>(), cut in prop::option::of(0usize..600),
     ) {
         let mut text = review(&request());
@@ -174,14 +174,14 @@ proptest! {
     }
 
     #[test]
-    fn any_request_in_place_of_the_right_one_is_refused_or_read(request in any_json()) {
+    fn any_json_as_a_request_is_rejected_or_read(request in any_json()) {
         if let Ok(review) = AdmissionReview::parse(&review(&request)) {
             prop_assert!(review.request.body().is_some());
         }
     }
 
     #[test]
-    fn a_mutation_makes_of_what_was_sent_what_the_patch_says(
+    fn a_mutation_has_the_effect_of_its_patch(
         sent in any_state(), merge in any_state(),
     ) {
         let mut patch = ObjectPatch::new();

@@ -1,4 +1,4 @@
-//! The life of certificates, step by step.
+//! The rotation of certificates, step by step.
 
 use proptest::prelude::*;
 
@@ -18,7 +18,7 @@ fn policy() -> RotationPolicy {
     }
 }
 
-/// What a step makes of the keys, as the runtime does it.
+/// The certificates after a step, as the runtime makes them.
 fn done(
     keys: Option<RotationKeys>,
     step: RotationStep,
@@ -66,7 +66,7 @@ fn done(
 }
 
 #[test]
-fn an_authority_is_published_before_it_signs_and_forgotten_after_that() {
+fn an_authority_is_published_before_it_signs_and_dropped_afterwards() {
     let policy = policy();
     let mut now = at(0);
     let mut keys = None;
@@ -99,7 +99,7 @@ fn an_authority_is_published_before_it_signs_and_forgotten_after_that() {
 }
 
 #[test]
-fn hosts_that_are_not_covered_need_another_certificate_at_once() {
+fn a_certificate_that_does_not_cover_the_hosts_is_renewed_at_once() {
     let policy = policy();
     let keys = done(None, RotationStep::Create, &policy, at(0));
     let keys = RotationKeys {
@@ -110,7 +110,7 @@ fn hosts_that_are_not_covered_need_another_certificate_at_once() {
 }
 
 #[test]
-fn what_is_over_is_made_anew() {
+fn expired_certificates_are_created_again() {
     let policy = policy();
     let keys = done(None, RotationStep::Create, &policy, at(0));
     assert_eq!(
@@ -121,10 +121,10 @@ fn what_is_over_is_made_anew() {
 }
 
 proptest! {
-    /// Replicas look at random times; whoever looks does the step that is due. A client trusts
-    /// what was published `spread` ago, and replicas serve what was there `spread` ago.
+    /// Replicas check at random times, and do the step that is due. A client trusts the authorities
+    /// that were published `spread` ago, and replicas serve the certificate of `spread` ago.
     #[test]
-    fn nobody_ever_meets_a_stranger(pauses in prop::collection::vec(1u64..2 * DAY, 1..800)) {
+    fn clients_always_trust_the_served_certificate(pauses in prop::collection::vec(1u64..2 * DAY, 1..800)) {
         let policy = policy();
         let mut now = at(0);
         let mut keys: Option<RotationKeys> = None;

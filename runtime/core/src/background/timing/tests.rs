@@ -1,4 +1,4 @@
-//! The documented arithmetic of timers, as examples and as a model.
+//! The documented times of timers, as examples and as a model.
 
 use proptest::prelude::*;
 
@@ -28,7 +28,7 @@ fn sharp(interval: Duration) -> TimerTiming {
     }
 }
 
-/// Ticks when due, for so long, and tells when that was.
+/// Calls the timer when it is due, for so long, and returns that time.
 fn tick(ticker: &mut Ticker, timing: &TimerTiming, lasting: Duration) -> Moment {
     let due = ticker.due(timing).expect("it is due at some time");
     ticker.begin(timing, due);
@@ -37,7 +37,7 @@ fn tick(ticker: &mut Ticker, timing: &TimerTiming, lasting: Duration) -> Moment 
 }
 
 #[test]
-fn the_first_tick_is_immediate_and_the_interval_follows_the_end() {
+fn the_first_call_is_immediate_and_the_interval_follows_its_end() {
     let timing = every(s(10));
     let mut ticker = Ticker::start(s(5), Duration::ZERO);
     assert_eq!(tick(&mut ticker, &timing, s(3)), s(5));
@@ -47,7 +47,7 @@ fn the_first_tick_is_immediate_and_the_interval_follows_the_end() {
 }
 
 #[test]
-fn a_sharp_timer_leaves_its_own_time_out() {
+fn a_sharp_timer_does_not_count_the_duration_of_calls() {
     let timing = sharp(s(1));
     let mut ticker = Ticker::start(s(5), Duration::ZERO);
     assert_eq!(tick(&mut ticker, &timing, ms(300)), s(5));
@@ -57,7 +57,7 @@ fn a_sharp_timer_leaves_its_own_time_out() {
 }
 
 #[test]
-fn a_sharp_timer_does_not_drift_though_it_is_always_called_late() {
+fn a_sharp_timer_that_is_always_late_does_not_drift() {
     let timing = sharp(s(60));
     let mut ticker = Ticker::start(Duration::ZERO, Duration::ZERO);
     for minute in 0..10_000_u64 {
@@ -96,7 +96,7 @@ fn an_error_delay_replaces_the_interval() {
 }
 
 #[test]
-fn idling_alone_ticks_once_per_quiet_time() {
+fn an_idle_timer_is_due_once_per_idle_time() {
     let timing = TimerTiming::Idle(s(10));
     let mut ticker = Ticker::start(s(1), Duration::ZERO);
     assert_eq!(ticker.due(&timing), Some(s(11)));
@@ -108,7 +108,7 @@ fn idling_alone_ticks_once_per_quiet_time() {
 }
 
 #[test]
-fn a_change_during_a_tick_is_a_change() {
+fn a_change_during_a_call_counts() {
     let timing = TimerTiming::Idle(s(10));
     let mut ticker = Ticker::start(Duration::ZERO, Duration::ZERO);
     ticker.begin(&timing, s(10));
@@ -118,7 +118,7 @@ fn a_change_during_a_tick_is_a_change() {
 }
 
 #[test]
-fn idling_with_an_interval_ticks_on_while_nothing_changes() {
+fn an_idle_timer_with_an_interval_repeats_while_the_object_is_unchanged() {
     let timing = TimerTiming::Every {
         interval: s(1),
         sharp: false,
@@ -132,7 +132,7 @@ fn idling_with_an_interval_ticks_on_while_nothing_changes() {
 }
 
 #[test]
-fn a_first_delay_and_idling_run_at_the_same_time() {
+fn the_initial_delay_and_the_idle_time_overlap() {
     let timing = TimerTiming::Every {
         interval: s(10),
         sharp: false,
@@ -147,7 +147,7 @@ fn a_first_delay_and_idling_run_at_the_same_time() {
 }
 
 #[test]
-fn few_timers_tick_at_once_and_many_are_spread() {
+fn few_timers_start_at_once_and_many_are_spread() {
     let timing = every(s(60));
     assert_eq!(timing.spread(0, 1.0, s(60)), Duration::ZERO);
     assert_eq!(timing.spread(3, 1.0, s(60)), ms(30));
@@ -158,7 +158,7 @@ fn few_timers_tick_at_once_and_many_are_spread() {
 }
 
 #[test]
-fn timers_are_called_together_and_hardly_late() {
+fn timers_are_called_together_and_little_late() {
     let minute = every(s(60));
     assert_eq!(minute.wake_time(s(120)), s(120));
     assert_eq!(minute.wake_time(ms(120_001)), ms(120_100));
@@ -170,25 +170,25 @@ fn timers_are_called_together_and_hardly_late() {
     assert_eq!(quick.wake_time(Duration::from_micros(1_500)), ms(2));
 }
 
-/// What happens to a timer next.
+/// The next step of a timer in the model.
 #[derive(Clone, Debug)]
-enum Happening {
-    /// It ticks when due, late by so much and for so long.
+enum TimerStep {
+    /// A call when due, late by so much and for so long.
     Tick { late: u64, lasting: u64 },
-    /// It is called when due and fails.
+    /// A call that fails.
     Fail { lasting: u64, delay: u64 },
     /// The object changes after so long.
     Change { after: u64 },
-    /// The object changes in the middle of a tick.
+    /// The object changes during a call.
     ChangeWithin { lasting: u64 },
 }
 
-fn happening() -> impl Strategy<Value = Happening> {
+fn step() -> impl Strategy<Value = TimerStep> {
     prop_oneof![
-        (0..50_u64, 0..5000_u64).prop_map(|(late, lasting)| Happening::Tick { late, lasting }),
-        (0..500_u64, 0..9000_u64).prop_map(|(lasting, delay)| Happening::Fail { lasting, delay }),
-        (0..9000_u64).prop_map(|after| Happening::Change { after }),
-        (2..5000_u64).prop_map(|lasting| Happening::ChangeWithin { lasting }),
+        (0..50_u64, 0..5000_u64).prop_map(|(late, lasting)| TimerStep::Tick { late, lasting }),
+        (0..500_u64, 0..9000_u64).prop_map(|(lasting, delay)| TimerStep::Fail { lasting, delay }),
+        (0..9000_u64).prop_map(|after| TimerStep::Change { after }),
+        (2..5000_u64).prop_map(|lasting| TimerStep::ChangeWithin { lasting }),
     ]
 }
 
@@ -209,8 +209,8 @@ fn timing() -> impl Strategy<Value = TimerTiming> {
     ]
 }
 
-/// The documentation, in milliseconds: what is known of the past gives the next due time.
-struct Model {
+/// The documented rules, in milliseconds.
+struct TimerModel {
     timing: TimerTiming,
     last_change: u64,
     /// The earliest time by initial delay, interval or error; none if a change must come first.
@@ -219,7 +219,7 @@ struct Model {
     retrying: bool,
 }
 
-impl Model {
+impl TimerModel {
     fn millis(duration: Duration) -> u64 {
         u64::try_from(duration.as_millis()).expect("small")
     }
@@ -271,13 +271,13 @@ impl Model {
 
 proptest! {
     #[test]
-    fn ticks_come_when_the_documentation_says(
+    fn timers_are_due_at_the_documented_times(
         timing in timing(),
         delay in 0..5000_u64,
-        happenings in proptest::collection::vec(happening(), 1..40),
+        steps in proptest::collection::vec(step(), 1..40),
     ) {
         let mut ticker = Ticker::start(ms(1000), ms(delay));
-        let mut model = Model {
+        let mut model = TimerModel {
             timing,
             last_change: 1000,
             earliest: Some(1000 + delay),
@@ -285,15 +285,15 @@ proptest! {
             retrying: false,
         };
         let mut now = 1000;
-        for happening in happenings {
+        for step in steps {
             prop_assert_eq!(ticker.due(&timing), model.due().map(ms));
             if let Some(due) = ticker.due(&timing) {
                 let late = timing.wake_time(due) - due;
                 prop_assert!(late <= ms(100) && late <= timing.period().max(ms(1)));
             }
             let due = model.due().map(|due| due.max(now));
-            match (happening, due) {
-                (Happening::Tick { late, lasting }, Some(due)) => {
+            match (step, due) {
+                (TimerStep::Tick { late, lasting }, Some(due)) => {
                     let began = due + late;
                     now = began + lasting;
                     ticker.begin(&timing, ms(began));
@@ -301,14 +301,14 @@ proptest! {
                     model.begin();
                     model.finish(began, now);
                 }
-                (Happening::Fail { lasting, delay }, Some(due)) => {
+                (TimerStep::Fail { lasting, delay }, Some(due)) => {
                     now = due + lasting;
                     ticker.begin(&timing, ms(due));
                     ticker.retry(ms(delay), ms(now));
                     model.begin();
                     model.fail(now, delay);
                 }
-                (Happening::ChangeWithin { lasting }, Some(due)) => {
+                (TimerStep::ChangeWithin { lasting }, Some(due)) => {
                     now = due + lasting;
                     ticker.begin(&timing, ms(due));
                     ticker.change(ms(due + 1));
@@ -317,7 +317,7 @@ proptest! {
                     model.change(due + 1);
                     model.finish(due, now);
                 }
-                (Happening::Change { after }, _) => {
+                (TimerStep::Change { after }, _) => {
                     now += after;
                     ticker.change(ms(now));
                     model.change(now);

@@ -1,4 +1,4 @@
-//! Reasons in the order in which they exclude each other.
+//! Reasons in the order of their rules.
 
 use serde_json::{Value, json};
 

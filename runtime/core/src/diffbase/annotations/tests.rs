@@ -101,7 +101,7 @@ fn digests_never_go_into_the_annotation_of_kopf() {
 }
 
 #[test]
-fn what_kopf_wrote_last_wins_and_garbage_is_a_change_of_everything() {
+fn the_annotation_of_kopf_comes_first_and_an_unreadable_one_changes_everything() {
     let body = stored(&known(json!({"spec": "x".repeat(400_000)})), &json!({}));
     let mut body = body;
     body["metadata"]["annotations"][KOPF] = "{\"spec\":1}\n".into();
@@ -111,7 +111,7 @@ fn what_kopf_wrote_last_wins_and_garbage_is_a_change_of_everything() {
 }
 
 #[test]
-fn own_annotations_never_count_as_changes_under_any_prefix() {
+fn own_annotations_are_no_changes_under_any_prefix() {
     let storage = AnnotationsDiffBase::new("example.com");
     let mut patch = ObjectPatch::new();
     let empty = json!({});

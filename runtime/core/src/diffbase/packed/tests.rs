@@ -1,4 +1,4 @@
-//! Packed states: everything survives while it fits, changes survive in any case.
+//! Packed states keep everything if it fits, and show changes in any case.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::object::diff::tests::any_state;
 
 #[test]
-fn garbage_is_not_a_state() {
+fn other_texts_are_no_states() {
     for text in [
         "",
         "{",
@@ -37,7 +37,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_the_room_the_same_state_is_recognised_and_another_is_not(
+    fn with_any_budget_the_same_state_is_equal_and_another_differs(
         state in any_state(), other in any_state(), budget in 0usize..300,
     ) {
         let base = Baseline::Known(Essence::from_value(state.clone()));

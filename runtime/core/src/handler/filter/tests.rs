@@ -1,4 +1,4 @@
-//! Filters: each kind of test, and the algebra of combinations.
+//! Filters: each kind of test, and the logic of combinations.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -147,7 +147,7 @@ fn an_old_value_that_was_not_kept_passes_every_test_for_a_value() {
 }
 
 #[test]
-fn predicates_see_what_the_runtime_gives_them() {
+fn predicates_get_the_context_of_the_runtime() {
     let body = json!({});
     let filters = Filters {
         when: Some(Combined::One(WhenTest(Arc::new(|subject| {

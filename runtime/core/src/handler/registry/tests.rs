@@ -1,4 +1,4 @@
-//! Selection, stealth and the finalizer.
+//! Selection of handlers, and objects that are ignored.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ fn labelled(mut spec: HandlerSpec) -> HandlerSpec {
 }
 
 fn registry(specs: Vec<HandlerSpec>) -> Registry {
-    Registry::new(specs).expect("declarations are sound")
+    Registry::new(specs).expect("declarations are valid")
 }
 
 fn selected(registry: &Registry, reason: Reason, initial: bool, old: Option<i64>) -> Vec<String> {
@@ -103,7 +103,7 @@ fn one_function_for_several_causes_is_called_once() {
 }
 
 #[test]
-fn mistakes_in_declarations_are_named() {
+fn invalid_declarations_are_reported() {
     let twice = [
         HandlerSpec::new("fn", Trigger::Delete { optional: false }),
         HandlerSpec::new("fn", Trigger::Delete { optional: true }),
@@ -115,7 +115,7 @@ fn mistakes_in_declarations_are_named() {
 }
 
 #[test]
-fn objects_that_match_nothing_may_be_tracked_all_the_same() {
+fn objects_that_match_no_handler_may_be_tracked() {
     let handlers = vec![labelled(HandlerSpec::new("update", Trigger::Update))];
     let tracked = registry(handlers.clone()).tracking(Tracking::Always);
     let plain = json!({});
@@ -125,15 +125,15 @@ fn objects_that_match_nothing_may_be_tracked_all_the_same() {
 }
 
 #[test]
-fn objects_that_match_nothing_are_left_alone() {
+fn objects_that_match_no_handler_are_ignored() {
     let registry = registry(vec![
         labelled(HandlerSpec::new("create", Trigger::Create)),
         HandlerSpec::new("event", Trigger::Event),
     ]);
     let (plain, on) = (json!({}), json!({"metadata": {"labels": {"on": ""}}}));
-    let stealthy = |body| registry.ignores(&Subject::object(ObjectView::new(body)));
-    assert!(stealthy(&plain));
-    assert!(!stealthy(&on));
+    let ignored = |body| registry.ignores(&Subject::object(ObjectView::new(body)));
+    assert!(ignored(&plain));
+    assert!(!ignored(&on));
     assert_eq!(
         registry
             .event_handlers(&Subject::object(ObjectView::new(&plain)))

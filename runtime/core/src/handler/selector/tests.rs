@@ -1,13 +1,13 @@
-//! Selectors are derived only where every handler agrees and nothing has to be released.
+//! Selectors are derived only if every handler agrees and none needs the finalizer.
 
 use std::sync::Arc;
 
 use super::*;
 use crate::handler::{HandlerSpec, Trigger};
 
-type Labels<'a> = Vec<(&'a str, Combined<TextTest>)>;
+type LabelTests<'a> = Vec<(&'a str, Combined<TextTest>)>;
 
-fn derive(handlers: Vec<(Trigger, Labels<'_>)>) -> Selectors {
+fn derive(handlers: Vec<(Trigger, LabelTests<'_>)>) -> Selectors {
     let specs = handlers
         .into_iter()
         .enumerate()
@@ -27,7 +27,7 @@ fn equals(value: &str) -> Combined<TextTest> {
 }
 
 #[test]
-fn common_demands_are_widened_to_what_all_handlers_accept() {
+fn common_requirements_are_widened_to_what_all_handlers_accept() {
     let selectors = derive(vec![
         (
             Trigger::Create,
@@ -75,7 +75,7 @@ fn a_single_handler_is_enough_to_prevent_a_selector() {
 }
 
 #[test]
-fn only_what_the_server_understands_is_derived() {
+fn only_what_a_label_selector_can_express_is_derived() {
     let one = |test| derive(vec![(Trigger::Event, vec![("a", test)])]).label_selector();
     let predicate = || Combined::One(TextTest::Matches(Arc::new(|_, _| true)));
     assert_eq!(one(predicate()), None);

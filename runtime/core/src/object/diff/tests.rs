@@ -1,4 +1,4 @@
-//! Differences: examples in Kopf's order, and the laws.
+//! Differences: examples in Kopf's order, and properties.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -42,7 +42,7 @@ fn change(op: DiffOp, path: &str, old: Option<Value>, new: Option<Value>) -> Dif
 }
 
 #[test]
-fn a_diff_reads_as_one_line() {
+fn a_diff_is_written_as_one_line() {
     let old = json!({"size": "1G", "gone": 2});
     let new = json!({"size": "2G", "fresh": [1]});
     let text = diff(Some(&old), Some(&new)).to_string();
@@ -86,7 +86,7 @@ fn lists_change_as_a_whole_and_null_is_absent() {
 }
 
 #[test]
-fn without_a_last_state_everything_is_one_addition() {
+fn without_a_last_handled_state_the_object_is_one_addition() {
     let new = Essence::from_value(json!({"spec": {"a": 1}}));
     let items: Vec<DiffItem> = Baseline::Absent.diff(&new).into_iter().collect();
     assert_eq!(
@@ -101,7 +101,7 @@ fn without_a_last_state_everything_is_one_addition() {
 }
 
 #[test]
-fn hashed_states_tell_that_a_value_changed_but_not_from_what() {
+fn digests_show_that_a_value_changed_but_not_its_old_value() {
     let old = json!({"data": {"a": "x", "b": "y", "c": "z"}});
     let new = Essence::from_value(json!({"data": {"a": "x", "b": "changed", "d": "new"}}));
     let base = Baseline::Hashed(HashedState::new(&old, "uid", 9));
@@ -129,7 +129,7 @@ fn hashed_states_tell_that_a_value_changed_but_not_from_what() {
 }
 
 #[test]
-fn differences_can_be_read() {
+fn differences_are_written_with_old_and_new_values() {
     let old = json!({"spec": {"size": "1G", "old": [1]}});
     let new = json!({"spec": {"size": "2G", "new": true}});
     let lines: Vec<String> = diff(Some(&old), Some(&new))
@@ -147,7 +147,7 @@ fn differences_can_be_read() {
 }
 
 #[test]
-fn a_merge_patch_takes_away_what_was_removed_and_no_more() {
+fn a_merge_patch_removes_only_what_was_removed() {
     let labels = json!({"a": "1", "b": "2"});
     let of = |old: Option<&Value>, new: Option<&Value>| diff(old, new).merge_patch();
     assert_eq!(of(None, Some(&labels)), labels);
@@ -198,7 +198,7 @@ proptest! {
     }
 
     #[test]
-    fn digests_see_the_same_changes_as_values(a in any_state(), b in any_state(), depth in 0usize..6) {
+    fn digests_show_the_same_changes_as_values(a in any_state(), b in any_state(), depth in 0usize..6) {
         let known = Baseline::Known(Essence::from_value(a.clone()));
         let hashed = Baseline::Hashed(HashedState::new(&a, "uid", depth));
         let new = Essence::from_value(b);

@@ -1,4 +1,4 @@
-//! The essence: what is left out, what is put back, and that it is stable.
+//! The essence: excluded fields, included fields, and stability.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -34,7 +34,7 @@ fn body() -> Value {
 }
 
 #[test]
-fn identity_status_and_bookkeeping_do_not_count() {
+fn identity_status_and_operator_annotations_do_not_count() {
     assert_eq!(
         crate::json::to_ascii(&essence(&body(), &[], &[])),
         concat!(
@@ -45,7 +45,7 @@ fn identity_status_and_bookkeeping_do_not_count() {
 }
 
 #[test]
-fn fields_of_handlers_count_wherever_they_are() {
+fn fields_of_handlers_always_count() {
     let essence = essence(&body(), &["status.x", "metadata.name", "spec.missing"], &[]);
     assert_eq!(essence["status"], json!({"x": 1}));
     assert_eq!(essence["metadata"]["name"], json!("n"));
@@ -60,7 +60,7 @@ fn ignored_fields_never_count() {
 }
 
 #[test]
-fn empty_stanzas_disappear() {
+fn empty_stanzas_are_removed() {
     let body = json!({"metadata": {"labels": {}, "annotations": {"kopf.zalando.org/x": "1"}}, "status": {}});
     assert_eq!(essence(&body, &["status"], &[]), json!({}));
 }
@@ -78,7 +78,7 @@ proptest! {
     }
 
     #[test]
-    fn bookkeeping_never_changes_the_essence(
+    fn operator_annotations_never_change_the_essence(
         value in ".{0,20}", name in "[a-z]{1,10}", marked in any::<bool>(),
     ) {
         let prefix = if marked { "example.com" } else { "kopf.zalando.org" };

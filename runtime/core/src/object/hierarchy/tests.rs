@@ -1,4 +1,4 @@
-//! Children of an owner, with what was there kept or replaced.
+//! Children of an owner, with present values kept or replaced.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn owner() -> Value {
 }
 
 #[test]
-fn adoption_owns_names_places_and_labels() {
+fn adoption_sets_owner_name_namespace_and_labels() {
     let owner = owner();
     let mut child = json!({"kind": "Pod"});
     adopt(&mut child, ObjectView::new(&owner), &Adoption::default());
@@ -27,7 +27,7 @@ fn adoption_owns_names_places_and_labels() {
 }
 
 #[test]
-fn what_is_there_is_kept_unless_replaced() {
+fn present_values_are_kept_unless_replaced() {
     let owner = owner();
     let original =
         json!({"metadata": {"name": "own", "namespace": "there", "labels": {"app": "y"}}});
@@ -50,7 +50,7 @@ fn what_is_there_is_kept_unless_replaced() {
 }
 
 #[test]
-fn forced_generated_names_take_the_old_name_away() {
+fn a_forced_generated_name_removes_the_old_name() {
     let mut object = json!({"metadata": {"name": "own"}});
     harmonize_naming(&mut object, "n", Existing::Replaced, Naming::Generated);
     assert_eq!(object, json!({"metadata": {"generateName": "n-"}}));
@@ -99,7 +99,7 @@ fn owners_are_added_once_and_removed_by_uid() {
 }
 
 #[test]
-fn cluster_scoped_owners_put_forced_children_into_no_namespace() {
+fn a_cluster_scoped_owner_removes_the_namespace_if_forced() {
     let mut object = json!({"metadata": {"namespace": "ns"}});
     adjust_namespace(&mut object, None, Existing::Kept);
     assert_eq!(object["metadata"]["namespace"], "ns");

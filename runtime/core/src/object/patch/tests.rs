@@ -1,4 +1,4 @@
-//! Patches: accumulation, splitting, and that both kinds lead where they should.
+//! Patches: accumulation, splitting, and application.
 
 use proptest::prelude::*;
 
@@ -27,7 +27,7 @@ fn merge_patches_accumulate_and_keep_deletions() {
 }
 
 #[test]
-fn purging_removes_what_is_there_and_forgets_what_was_only_planned() {
+fn purging_removes_present_fields_and_drops_pending_writes() {
     let body = json!({"metadata": {"annotations": {"there": "1"}}});
     let mut patch = ObjectPatch::new();
     patch.set_annotation("planned", "1");
@@ -104,7 +104,7 @@ fn a_json_patch_tests_the_resource_version_first() {
 
 proptest! {
     #[test]
-    fn a_merge_patch_between_two_states_leads_from_one_to_the_other(
+    fn a_merge_patch_turns_the_old_state_into_the_new_one(
         a in any_state(), b in any_state(),
     ) {
         let mut moved = a.clone();
@@ -116,7 +116,7 @@ proptest! {
     }
 
     #[test]
-    fn a_json_patch_between_two_bodies_leads_from_one_to_the_other(
+    fn a_json_patch_turns_the_old_body_into_the_new_one(
         a in any_state(), b in any_state(),
     ) {
         match json_patch(&a, &b) {

@@ -1,4 +1,4 @@
-//! Answers that say nothing new, and all others.
+//! Responses that show just the patch, and all others.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -12,7 +12,7 @@ fn known() -> Value {
         "metadata": {
             "annotations": {"old": "1", "other": "2"},
             "generation": 1,
-            "managedFields": [{"manager": "somebody"}],
+            "managedFields": [{"manager": "other"}],
             "name": "it",
             "resourceVersion": "5",
             "uid": "u",
@@ -28,27 +28,27 @@ fn patch() -> Value {
     })
 }
 
-/// The answer of a server that does what it is told, and what somebody else did besides.
-fn answer(besides: impl FnOnce(&mut Value)) -> String {
+/// The response of the API server, with an additional change by another client.
+fn response(additional: impl FnOnce(&mut Value)) -> String {
     let mut object = known();
     apply_merge(&mut object, &patch());
     let metadata = &mut object["metadata"];
     metadata["resourceVersion"] = json!("7");
     metadata["generation"] = json!(2);
-    metadata["managedFields"] = json!([{"manager": "somebody"}, {"manager": "we"}]);
-    besides(&mut object);
+    metadata["managedFields"] = json!([{"manager": "other"}, {"manager": "we"}]);
+    additional(&mut object);
     object.to_string()
 }
 
 #[test]
-fn an_answer_without_news_tells_the_version() {
-    let text = answer(|_| {});
+fn a_response_that_shows_just_the_patch_gives_the_version() {
+    let text = response(|_| {});
     assert_eq!(version_if_expected(&text, &known(), &patch()), Some("7"));
 }
 
 #[test]
 fn the_order_of_members_does_not_matter() {
-    let mut text = answer(|object| {
+    let mut text = response(|object| {
         let metadata = object["metadata"].take();
         object.as_object_mut().unwrap().shift_remove("metadata");
         object["metadata"] = metadata;
@@ -59,7 +59,7 @@ fn the_order_of_members_does_not_matter() {
 }
 
 #[test]
-fn whatever_else_has_changed_is_noticed() {
+fn any_other_change_is_detected() {
     let changes: [fn(&mut Value); 13] = [
         |object| object["metadata"]["deletionTimestamp"] = json!("now"),
         |object| object["metadata"]["annotations"]["foreign"] = json!("1"),
@@ -76,39 +76,39 @@ fn whatever_else_has_changed_is_noticed() {
         |object| drop(object.as_object_mut().unwrap().shift_remove("status")),
     ];
     for (index, change) in changes.into_iter().enumerate() {
-        let text = answer(change);
+        let text = response(change);
         let version = version_if_expected(&text, &known(), &patch());
         assert_eq!(version, None, "change {index}: {text}");
     }
 }
 
 #[test]
-fn members_that_look_like_the_servers_own_count_elsewhere() {
+fn names_of_server_fields_count_outside_of_metadata() {
     let known = json!({"metadata": {"resourceVersion": "1"}, "spec": {"generation": 1}});
-    let answer = |generation: u32| {
+    let response = |generation: u32| {
         json!({"metadata": {"resourceVersion": "2"}, "spec": {"generation": generation}})
             .to_string()
     };
     let none = json!({});
-    assert_eq!(version_if_expected(&answer(1), &known, &none), Some("2"));
-    assert_eq!(version_if_expected(&answer(2), &known, &none), None);
+    assert_eq!(version_if_expected(&response(1), &known, &none), Some("2"));
+    assert_eq!(version_if_expected(&response(2), &known, &none), None);
 }
 
 proptest! {
     #[test]
-    fn nothing_but_the_patched_object_is_foreseen(
+    fn only_the_patched_object_is_expected(
         spec in any_json(), patch in any_json(), other in any_json(), honest: bool,
     ) {
         let known = json!({"metadata": {"resourceVersion": "1"}, "spec": spec});
         let patch = json!({"spec": patch});
         let mut patched = known.clone();
         apply_merge(&mut patched, &patch);
-        let mut answer = if honest { patched.clone() } else { known.clone() };
+        let mut response = if honest { patched.clone() } else { known.clone() };
         if !honest {
-            answer["spec"] = other;
+            response["spec"] = other;
         }
-        let text = answer.to_string();
+        let text = response.to_string();
         let version = version_if_expected(&text, &known, &patch);
-        prop_assert_eq!(version, (answer == patched).then_some("1"));
+        prop_assert_eq!(version, (response == patched).then_some("1"));
     }
 }

@@ -1,4 +1,4 @@
-//! Progress annotations to the byte.
+//! The exact bytes of progress annotations.
 
 use serde_json::{Value, json};
 
@@ -97,7 +97,7 @@ fn other_prefixes_are_marked_and_invisible() {
 }
 
 #[test]
-fn notes_get_what_other_annotations_leave() {
+fn notes_get_the_space_that_other_annotations_leave() {
     let storage = AnnotationsProgress::default();
     let patch = ObjectPatch::new();
     let empty = storage.handled_states_budget(ObjectView::new(&json!({})), &patch);

@@ -1,4 +1,4 @@
-//! Vectors made by Kopf's own key convention.
+//! Test vectors made by Kopf itself.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -94,7 +94,7 @@ fn keys_are_those_of_kopf() {
 }
 
 #[test]
-fn names_in_the_documentation_of_the_format() {
+fn keys_are_those_in_the_documentation_of_the_format() {
     let names = [
         (
             "update_fn_with_a_very_long_name_that_surely_exceeds_limits/sub-handler-one",
@@ -137,7 +137,7 @@ fn replica_sets_of_deployments_have_keys_of_their_own() {
 fn prefixes_that_operators_do_not_recognise_are_marked_once() {
     let mark = |prefix: &str, body: serde_json::Value| {
         let mut patch = ObjectPatch::new();
-        KeyForm::new(prefix).mark(ObjectView::new(&body), &mut patch);
+        KeyForm::new(prefix).add_marker(ObjectView::new(&body), &mut patch);
         !patch.is_empty()
     };
     assert!(mark("example.com", json!({})));
@@ -150,18 +150,18 @@ fn prefixes_that_operators_do_not_recognise_are_marked_once() {
 
 proptest! {
     #[test]
-    fn the_short_way_to_a_key_makes_the_same_keys(id in "[a-z/<>._éß-]{1,70}", v1: bool) {
+    fn plain_keys_equal_those_of_the_general_rule(id in "[a-z/<>._éß-]{1,70}", v1: bool) {
         let form = KeyForm { v1, ..KeyForm::new(PREFIX) };
         let body = serde_json::json!({});
-        let mut long_way = vec![form.v2(&id)];
-        if v1 && form.v1(&id) != long_way[0] {
-            long_way.push(form.v1(&id));
+        let mut general = vec![form.v2(&id)];
+        if v1 && form.v1(&id) != general[0] {
+            general.push(form.v1(&id));
         }
-        prop_assert_eq!(form.keys(&id, ObjectView::new(&body)), long_way);
+        prop_assert_eq!(form.keys(&id, ObjectView::new(&body)), general);
     }
 
     #[test]
-    fn names_fit_and_are_legal(id in "[a-zA-Z0-9][a-zA-Z0-9_./<>-]{0,200}[a-zA-Z0-9]") {
+    fn names_are_valid_and_within_the_limit(id in "[a-zA-Z0-9][a-zA-Z0-9_./<>-]{0,200}[a-zA-Z0-9]") {
         let form = KeyForm::new(PREFIX);
         for key in [form.v2(&id), form.v1(&id)] {
             let (prefix, name) = key.split_once('/').expect("a prefix");
@@ -174,7 +174,7 @@ proptest! {
     }
 
     #[test]
-    fn long_ids_with_a_common_beginning_stay_apart(
+    fn long_ids_with_a_common_beginning_have_different_keys(
         head in "[a-z]{63}", a in "[a-z]{1,20}", b in "[a-z]{1,20}",
     ) {
         prop_assume!(a != b);

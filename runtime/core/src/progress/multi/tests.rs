@@ -1,4 +1,4 @@
-//! Reading from all, writing to some.
+//! Reading from all storages, writing to some.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Records as Kopf writes them, and back.
+//! Records as Kopf writes them, and reading them back.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -73,7 +73,7 @@ fn entries_are_in_the_order_of_kopf() {
 }
 
 #[test]
-fn whatever_is_missing_has_a_meaning() {
+fn missing_entries_have_defaults() {
     let record =
         Record::from_json(&json!({"retries": null, "purpose": "strange"})).expect("a record");
     assert_eq!(record.retries, 0);
