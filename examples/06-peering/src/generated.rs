@@ -7,7 +7,7 @@ pub mod types;
 
 use std::sync::Arc;
 
-const _: () = kopf_runtime::assert_codegen_abi(1);
+const _: () = kopf_runtime::assert_codegen_abi(2);
 
 /// The operator, with the methods of `state` as its handlers.
 pub fn operator<S>(state: S) -> kopf_runtime::Operator

@@ -265,7 +265,11 @@ impl CrateDraft {
                 has_workspace: is_in_workspace(&self.root),
             };
             let initial_handlerss = plan::new_crate(&operator, environment, self.initial_handlers);
-            files.retain(|file| initial_handlerss.iter().all(|other| other.path != file.path));
+            files.retain(|file| {
+                initial_handlerss
+                    .iter()
+                    .all(|other| other.path != file.path)
+            });
             files.extend(initial_handlerss);
         }
         files.push(self.manifest_file());

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::scalar::nullable;
-use crate::load::schema::{SchemaType, Schema};
+use crate::load::schema::{Schema, SchemaType};
 
 /// Whether exactly one of the declared members is always present.
 pub(super) fn is_union(schema: &Schema) -> bool {

@@ -13,7 +13,7 @@ use self::simple::CONDITION;
 
 use super::generated_types::{ExistingType, PathStep};
 use super::options::Builtins;
-use crate::load::schema::{SchemaType, Schema};
+use crate::load::schema::{Schema, SchemaType};
 
 /// The type that can hold every object of a schema, if there is one.
 pub(super) fn recognise(

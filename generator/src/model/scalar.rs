@@ -3,12 +3,13 @@
 use serde_json::Value as Json;
 
 use super::generated_types::IntType;
-use crate::load::schema::{SchemaType, Schema};
+use crate::load::schema::{Schema, SchemaType};
 
 pub(super) fn nullable(schema: &Schema) -> bool {
     schema.nullable
         || schema.values.as_ref().is_some_and(|values| {
-            values.iter().any(Json::is_null) && schema.kind.is_none_or(|kind| kind == SchemaType::String)
+            values.iter().any(Json::is_null)
+                && schema.kind.is_none_or(|kind| kind == SchemaType::String)
         })
 }
 

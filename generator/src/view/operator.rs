@@ -5,7 +5,9 @@ use std::time::Duration;
 use askama::Template;
 
 use super::hooks;
-use crate::load::manifest::{ConfigurationOwner, SettingValue, SettingsSection, Ties, TunedSection};
+use crate::load::manifest::{
+    ConfigurationOwner, SettingValue, SettingsSection, Ties, TunedSection,
+};
 use crate::model::coordination::{DEFAULT_PEERING, LeaderElection, Membership, Peering};
 use crate::model::operator::{HandledKind, KindOrigin, Operator};
 

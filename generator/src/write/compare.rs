@@ -5,7 +5,7 @@ use std::path::Path;
 use super::error::Error;
 use super::files::read_if_exists;
 use super::lock::{LockFile, Sha256Hex, normalized};
-use crate::plan::{FileContent, CratePath, Plan, PlannedFile};
+use crate::plan::{CratePath, FileContent, Plan, PlannedFile};
 
 /// The difference between a plan and the disk.
 #[derive(Debug, Default)]

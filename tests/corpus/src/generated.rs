@@ -103,7 +103,7 @@ pub fn generate(files: &[&DefinitionFile], choice: VersionSubset) -> io::Result<
     Ok(generated)
 }
 
-fn roots(resource: &Resource, index: usize) -> impl Iterator<Item = RootType> {
+fn roots(resource: &CustomResource, index: usize) -> impl Iterator<Item = RootType> {
     resource.versions.iter().map(move |version| RootType {
         index,
         version: version.name.clone(),

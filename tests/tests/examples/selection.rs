@@ -17,9 +17,7 @@ async fn all_selected_kinds_are_watched_and_only_labelled_objects_are_written() 
     };
     define("dolls.yaml").await?;
     let operator = fixture.start()?;
-    operator
-        .wait_for_log("matches dolls.toys.kopf.dev")
-        .await?;
+    operator.wait_for_log("matches dolls.toys.kopf.dev").await?;
     fixture.apply_object().await?;
     operator
         .wait_for_log("create of a doll: {\"dress\":\"red\"}")

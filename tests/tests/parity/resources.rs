@@ -336,7 +336,7 @@ async fn selectors_select_the_same_resources() -> TestResult {
             > 100
     );
     for (selector, seen_by_kopf) in ours.iter().zip(seen_by_kopf) {
-        let demand = Demand {
+        let demand = ResourceDemand {
             wanted: Wanted::Selected(selector.clone()),
             writes: false,
         };

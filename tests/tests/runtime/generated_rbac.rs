@@ -35,7 +35,7 @@ impl GeneratedManifests {
         let (mut sources, mut diagnostics) = (Sources::new(), Diagnostics::new());
         let source = sources.add("kopf.yaml", manifest);
         let read = |_: &str| Ok(definition.as_bytes().to_vec());
-        let operator = pipeline::operator(&mut sources, source, &read, &mut diagnostics);
+        let operator = pipeline::read_operator(&mut sources, source, &read, &mut diagnostics);
         let operator = operator.ok_or_else(|| TestFailure::new(format!("{diagnostics:?}")))?;
         let documents = |text: String| serde_saphyr::from_multiple::<Value>(&text);
         let webhooks = WebhooksView::new(&operator).map(|view| view.to_string());

@@ -288,7 +288,9 @@ async fn handlers_that_block_all_threads_do_not_prevent_the_exit() -> TestResult
             .start()?;
         process.wait_for_log("blocks its thread").await?;
         process.signal(Signal::INT)?;
-        process.wait_for_log("another signal ends the process at once").await?;
+        process
+            .wait_for_log("another signal ends the process at once")
+            .await?;
         Ok(process)
     };
     fixture.create("one").await?;
@@ -297,7 +299,9 @@ async fn handlers_that_block_all_threads_do_not_prevent_the_exit() -> TestResult
     assert_eq!(process.wait().await?, Ending::Exit(130));
     let process = blocked().await?;
     assert_eq!(process.wait().await?, Ending::Exit(8), "{}", process.log());
-    process.wait_for_log("the operator did not stop in time").await?;
+    process
+        .wait_for_log("the operator did not stop in time")
+        .await?;
     Ok(())
 }
 

@@ -87,7 +87,9 @@ async fn the_first_signal_stops_gracefully_and_the_second_at_once() -> TestResul
     objects.create("one", json!({"spec": {"size": 1}})).await?;
     process.wait_for_log("the quick handler never ends").await?;
     process.signal(Signal::TERM)?;
-    process.wait_for_log("another signal ends the process at once").await?;
+    process
+        .wait_for_log("another signal ends the process at once")
+        .await?;
     process.signal(Signal::TERM)?;
     assert_eq!(process.wait().await?, Ending::Exit(143));
     process.wait_for_log("handlers were interrupted").await?;

@@ -62,11 +62,16 @@ impl ProgressStorage for SpecFieldStorage {
         essence.remove(&FieldPath::new(["spec", "drawer"]));
     }
 
-    fn fetch_seen(&self, view: ObjectView<'_>) -> Option<String> {
+    fn fetch_handled_states(&self, view: ObjectView<'_>) -> Option<String> {
         Self::read(SEEN, view)
     }
 
-    fn store_seen(&self, notes: Option<&str>, view: ObjectView<'_>, patch: &mut ObjectPatch) {
+    fn store_handled_states(
+        &self,
+        notes: Option<&str>,
+        view: ObjectView<'_>,
+        patch: &mut ObjectPatch,
+    ) {
         Self::write(SEEN, notes, view, patch);
     }
 

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use kopf_runtime::{
-    ChangeContext, ChangeHandler, HandlerResult, On, Resource, ResourceHandlers, ResourceSpec,
-    Scope, StatusSubresource,
+    ChangeContext, ChangeHandler, HandlerResult, On, Resource, ResourceHandlers,
+    ResourceSpec, Scope, StatusSubresource,
 };
 
 pub use super::types::kopf_example::v1::KopfExample;

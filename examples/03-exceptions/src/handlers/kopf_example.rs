@@ -26,7 +26,10 @@ impl KopfExampleHandlers for Operator {
     }
 
     /// Called when a KopfExample is created.
-    async fn instant_failure_of_any_sort(&self, _: &mut ChangeContext<KopfExample>) -> HandlerResult {
+    async fn instant_failure_of_any_sort(
+        &self,
+        _: &mut ChangeContext<KopfExample>,
+    ) -> HandlerResult {
         Err("An error that will not go away.".into())
     }
 }

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use kopf_runtime::{
-    EventHandler, HandlerResult, Resource, ResourceHandlers, ResourceSpec, Scope, EventContext,
-    StatusSubresource,
+    EventContext, EventHandler, HandlerResult, Resource, ResourceHandlers, ResourceSpec,
+    Scope, StatusSubresource,
 };
 
 pub use super::types::kopf_example::v1::KopfExample;

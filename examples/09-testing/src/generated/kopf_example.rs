@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_runtime::{
-    ChangeContext, ChangeHandler, HandlerResult, On, Resource, ResourceHandlers, ResourceSpec,
-    Scope, StatusSubresource,
+    ChangeContext, ChangeHandler, HandlerResult, On, Resource, ResourceHandlers,
+    ResourceSpec, Scope, StatusSubresource,
 };
 
 pub use super::types::kopf_example::v1::KopfExample;

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use kopf_runtime::{
-    ChangeContext, ChangeHandler, HandlerResult, On, Resource, ResourceHandlers, ResourceSpec,
-    Scope, StatusSubresource, predicate,
+    ChangeContext, ChangeHandler, HandlerResult, On, Resource, ResourceHandlers,
+    ResourceSpec, Scope, StatusSubresource, predicate,
 };
 
 pub use k8s_openapi::api::core::v1::Pod;

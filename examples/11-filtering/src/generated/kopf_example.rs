@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use kopf_runtime::{
-    ChangeContext, ChangeHandler, FieldContext, FieldHandler, HandlerResult, On, Resource,
-    ResourceHandlers, ResourceSpec, Scope, StatusSubresource, TextTest, ValueTest,
-    predicate,
+    ChangeContext, ChangeHandler, FieldContext, FieldHandler, HandlerResult, On,
+    Resource, ResourceHandlers, ResourceSpec, Scope, StatusSubresource, TextTest,
+    ValueTest, predicate,
 };
 
 pub use super::types::kopf_example::v1::KopfExample;

@@ -61,7 +61,10 @@ impl KopfExampleHandlers for Operator {
     }
 
     /// Called when a KopfExample is created.
-    async fn annotation_has_another_value(&self, _: &mut ChangeContext<KopfExample>) -> HandlerResult {
+    async fn annotation_has_another_value(
+        &self,
+        _: &mut ChangeContext<KopfExample>,
+    ) -> HandlerResult {
         info!("Annotation is not matching; this line is never logged.");
         Ok(())
     }

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use kopf_runtime::{
-    ChangeContext, ChangeHandler, HandlerResult, IndexHandler, IndexResult, IndexContext, On,
-    Resource, ResourceHandlers, ResourceSpec, Scope, StatusSubresource,
+    ChangeContext, ChangeHandler, HandlerResult, IndexContext, IndexHandler, IndexResult,
+    On, Resource, ResourceHandlers, ResourceSpec, Scope, StatusSubresource,
 };
 
 pub use super::indices::FieldByName;

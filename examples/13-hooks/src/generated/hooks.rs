@@ -4,20 +4,31 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kopf_runtime::{CleanupContext, HandlerResult, HookHandler, OperatorHandlers, StartupContext};
+use kopf_runtime::{
+    CleanupContext, HandlerResult, HookHandler, OperatorHandlers, StartupContext,
+};
 
 /// The hooks that `kopf.yaml` declares under `operator.handlers`.
 pub trait Hooks: Send + Sync + 'static {
     /// Called when the operator starts. The operator sends no request to the cluster before this
     /// succeeds.
-    fn get_ready(&self, cx: &mut StartupContext) -> impl Future<Output = HandlerResult> + Send;
+    fn get_ready(
+        &self,
+        cx: &mut StartupContext,
+    ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when the operator starts. The operator sends no request to the cluster before this
     /// succeeds.
-    fn get_lucky(&self, cx: &mut StartupContext) -> impl Future<Output = HandlerResult> + Send;
+    fn get_lucky(
+        &self,
+        cx: &mut StartupContext,
+    ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when the operator stops, after all other handlers have ended.
-    fn end_tasks(&self, cx: &mut CleanupContext) -> impl Future<Output = HandlerResult> + Send;
+    fn end_tasks(
+        &self,
+        cx: &mut CleanupContext,
+    ) -> impl Future<Output = HandlerResult> + Send;
 }
 
 /// Registers the methods at the runtime.

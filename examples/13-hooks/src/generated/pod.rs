@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use kopf_runtime::{
-    EventHandler, HandlerResult, Memo, Resource, ResourceHandlers, ResourceSpec, Scope,
-    EventContext, StatusSubresource,
+    EventContext, EventHandler, HandlerResult, Memo, Resource, ResourceHandlers,
+    ResourceSpec, Scope, StatusSubresource,
 };
 
 pub use k8s_openapi::api::core::v1::Pod;
@@ -16,7 +16,10 @@ pub trait PodHandlers: Send + Sync + 'static {
     type Memo: Memo<Pod>;
 
     /// Called for every watch event of a Pod.
-    fn pod_task(&self, cx: &mut EventContext<Pod>) -> impl Future<Output = HandlerResult> + Send;
+    fn pod_task(
+        &self,
+        cx: &mut EventContext<Pod>,
+    ) -> impl Future<Output = HandlerResult> + Send;
 }
 
 /// The API resource of Pod, and the registration of the methods.

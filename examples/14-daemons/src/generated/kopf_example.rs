@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_runtime::{
-    DaemonContext, DaemonHandler, HandlerResult, Resource, ResourceHandlers, ResourceSpec,
-    Scope, StatusSubresource, TextTest,
+    DaemonContext, DaemonHandler, HandlerResult, Resource, ResourceHandlers,
+    ResourceSpec, Scope, StatusSubresource, TextTest,
 };
 
 pub use super::types::kopf_example::v1::KopfExample;

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use kopf_runtime::{
-    AdmissionResult, MutationContext, Operation, Resource, ResourceHandlers, ResourceSpec,
-    Scope, StatusSubresource, ValidationContext, WebhookHandler,
+    AdmissionResult, MutationContext, Operation, Resource, ResourceHandlers,
+    ResourceSpec, Scope, StatusSubresource, ValidationContext, WebhookHandler,
 };
 
 pub use super::types::number_list::v1::NumberList;

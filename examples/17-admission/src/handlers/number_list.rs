@@ -46,7 +46,10 @@ impl NumberListHandlers for Operator {
     }
 
     /// Can change a NumberList before it is created or changed.
-    async fn ensure_default_numbers(&self, cx: &mut MutationContext<NumberList>) -> AdmissionResult {
+    async fn ensure_default_numbers(
+        &self,
+        cx: &mut MutationContext<NumberList>,
+    ) -> AdmissionResult {
         if cx.object().spec.numbers.is_none() {
             cx.patch().set("spec.numbers", json!([1, 2, 3]));
         }
@@ -54,7 +57,10 @@ impl NumberListHandlers for Operator {
     }
 
     /// Can change a NumberList before it is created or changed.
-    async fn convert_numbers_if_possible(&self, cx: &mut MutationContext<NumberList>) -> AdmissionResult {
+    async fn convert_numbers_if_possible(
+        &self,
+        cx: &mut MutationContext<NumberList>,
+    ) -> AdmissionResult {
         let converted = numbers(cx.object()).iter().map(|value| match value {
             Value::String(_) => to_number(value).map_or(value.clone(), Value::from),
             other => other.clone(),

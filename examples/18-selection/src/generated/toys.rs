@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use kopf_runtime::{
-    ChangeContext, ChangeHandler, EventHandler, HandlerResult, IndexHandler, IndexResult,
-    IndexContext, On, Resource, ResourceHandlers, EventContext, Selector, TextTest,
+    ChangeContext, ChangeHandler, EventContext, EventHandler, HandlerResult,
+    IndexContext, IndexHandler, IndexResult, On, Resource, ResourceHandlers, Selector,
+    TextTest,
 };
 
 pub use kopf_runtime::DynamicObject;

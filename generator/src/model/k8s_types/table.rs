@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use super::simple::{self, holds_int_or_string};
-use crate::load::schema::{AdditionalProperties, SchemaType, Schema};
+use crate::load::schema::{AdditionalProperties, Schema, SchemaType};
 use crate::model::generated_types::{ExistingType, IntType, PathStep, Ty};
 use crate::model::identifier::{singular, words};
 use crate::model::options::Builtins;

@@ -2,7 +2,7 @@
 
 use super::lowering::{LimitsCheck, Lowering};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
-use crate::load::manifest::{HookSection, Manifest, HookKind, Spanned};
+use crate::load::manifest::{HookKind, HookSection, Manifest, Spanned};
 use crate::model::handler::RetryOptions;
 use crate::model::hook::Hook;
 

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use kopf_runtime::admission::{ClientVerification, Limits, Protocol, Server, Tunnel, Webhooks};
+use kopf_runtime::admission::{
+    ClientVerification, Protocol, Server, Tunnel, WebhookLimits, Webhooks,
+};
 use kopf_runtime::{AdmissionResult, ValidationContext, WebhookHandler};
 use kopf_tests::pki::{Authority, Certified};
 use kopf_tests::sandbox::eventually;
@@ -64,7 +66,7 @@ async fn listening(port: u16) -> TestResult {
 
 async fn plain(
     fixture: &WebhookFixture,
-    limits: Limits,
+    limits: WebhookLimits,
 ) -> Result<(u16, RunningWebhookOperator), TestFailure> {
     let port = free_port()?;
     let server = Server::local("localhost")
@@ -84,7 +86,7 @@ fn path(fixture: &WebhookFixture) -> String {
 #[tokio::test]
 async fn requests_other_than_reviews_get_an_error_response() -> TestResult {
     let fixture = WebhookFixture::new("strangers").await?;
-    let limits = Limits {
+    let limits = WebhookLimits {
         body_bytes: 10_000,
         body: Duration::from_millis(500),
         idle: Duration::from_millis(900),

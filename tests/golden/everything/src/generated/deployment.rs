@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use kopf_runtime::{
-    IndexHandler, IndexResult, IndexContext, Resource, ResourceHandlers, ResourceSpec, Scope,
-    StatusSubresource,
+    IndexContext, IndexHandler, IndexResult, Resource, ResourceHandlers, ResourceSpec,
+    Scope, StatusSubresource,
 };
 
 pub use k8s_openapi::api::apps::v1::Deployment;

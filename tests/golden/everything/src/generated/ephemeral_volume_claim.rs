@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_runtime::{
-    AdmissionResult, ChangeContext, ChangeHandler, DaemonContext, DaemonHandler, ErrorMode,
-    EventHandler, FieldContext, FieldHandler, HandlerResult, IndexHandler, IndexResult,
-    IndexContext, Memo, MutationContext, On, Operation, Resource, ResourceHandlers, ResourceSpec,
-    Scope, EventContext, StatusSubresource, TextTest, TimerContext, TimerHandler, ValidationContext, ValueTest,
-    WebhookHandler, predicate,
+    AdmissionResult, ChangeContext, ChangeHandler, DaemonContext, DaemonHandler,
+    ErrorMode, EventContext, EventHandler, FieldContext, FieldHandler, HandlerResult,
+    IndexContext, IndexHandler, IndexResult, Memo, MutationContext, On, Operation,
+    Resource, ResourceHandlers, ResourceSpec, Scope, StatusSubresource, TextTest,
+    TimerContext, TimerHandler, ValidationContext, ValueTest, WebhookHandler, predicate,
 };
 
 pub use serde_json::Value;

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use kopf_runtime::{
-    EventHandler, HandlerResult, Resource, ResourceHandlers, EventContext, Selector, TextTest,
+    EventContext, EventHandler, HandlerResult, Resource, ResourceHandlers, Selector,
+    TextTest,
 };
 
 pub use kopf_runtime::DynamicObject;

@@ -5,22 +5,31 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_runtime::{
-    CleanupContext, ErrorMode, HandlerResult, HookHandler, LoginContext, LoginResult, OperatorHandlers,
-    ProbeContext, StartupContext,
+    CleanupContext, ErrorMode, HandlerResult, HookHandler, LoginContext, LoginResult,
+    OperatorHandlers, ProbeContext, StartupContext,
 };
 
 /// The hooks that `kopf.yaml` declares under `operator.handlers`.
 pub trait Hooks: Send + Sync + 'static {
     /// Called when the operator starts. The operator sends no request to the cluster before this
     /// succeeds.
-    fn prepare(&self, cx: &mut StartupContext) -> impl Future<Output = HandlerResult> + Send;
+    fn prepare(
+        &self,
+        cx: &mut StartupContext,
+    ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when the operator starts. The operator sends no request to the cluster before this
     /// succeeds.
-    fn tune(&self, cx: &mut StartupContext) -> impl Future<Output = HandlerResult> + Send;
+    fn tune(
+        &self,
+        cx: &mut StartupContext,
+    ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when the operator stops, after all other handlers have ended.
-    fn tear_down(&self, cx: &mut CleanupContext) -> impl Future<Output = HandlerResult> + Send;
+    fn tear_down(
+        &self,
+        cx: &mut CleanupContext,
+    ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when the operator needs credentials for the cluster, or the API server rejects the
     /// current ones.
@@ -32,7 +41,10 @@ pub trait Hooks: Send + Sync + 'static {
 
     /// Called for liveness probes, at most every ten seconds. The probe's response shows the result
     /// under the handler's id; a failure fails the probe, and Kubernetes restarts the operator.
-    fn backlog(&self, cx: &mut ProbeContext) -> impl Future<Output = HandlerResult> + Send;
+    fn backlog(
+        &self,
+        cx: &mut ProbeContext,
+    ) -> impl Future<Output = HandlerResult> + Send;
 }
 
 /// Registers the methods at the runtime.

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_runtime::{
-    DaemonContext, DaemonHandler, ErrorMode, EventHandler, FieldContext, FieldHandler,
-    HandlerResult, IndexHandler, IndexResult, IndexContext, Memo, Resource, ResourceHandlers,
-    ResourceSpec, Scope, EventContext, StatusSubresource, TextTest, TimerContext, TimerHandler, predicate,
+    DaemonContext, DaemonHandler, ErrorMode, EventContext, EventHandler, FieldContext,
+    FieldHandler, HandlerResult, IndexContext, IndexHandler, IndexResult, Memo, Resource,
+    ResourceHandlers, ResourceSpec, Scope, StatusSubresource, TextTest, TimerContext,
+    TimerHandler, predicate,
 };
 
 pub use k8s_openapi::api::core::v1::Pod;
@@ -19,7 +20,10 @@ pub trait PodHandlers: Send + Sync + 'static {
     type Memo: Memo<Pod>;
 
     /// Called for every watch event of a Pod.
-    fn pod_seen(&self, cx: &mut EventContext<Pod>) -> impl Future<Output = HandlerResult> + Send;
+    fn pod_seen(
+        &self,
+        cx: &mut EventContext<Pod>,
+    ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when `status.phase` of a Pod changes.
     fn phase_changed(

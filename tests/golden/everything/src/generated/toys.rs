@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_runtime::{
-    ChangeContext, ChangeHandler, DaemonContext, DaemonHandler, EventHandler, FieldContext,
-    FieldHandler, HandlerResult, IndexHandler, IndexResult, IndexContext, Memo, On, Resource,
-    ResourceHandlers, EventContext, Selector, TextTest, TimerContext, TimerHandler, predicate,
+    ChangeContext, ChangeHandler, DaemonContext, DaemonHandler, EventContext,
+    EventHandler, FieldContext, FieldHandler, HandlerResult, IndexContext, IndexHandler,
+    IndexResult, Memo, On, Resource, ResourceHandlers, Selector, TextTest, TimerContext,
+    TimerHandler, predicate,
 };
 
 pub use kopf_runtime::DynamicObject;

@@ -144,7 +144,10 @@ impl EphemeralVolumeClaimHandlers for Operator {
     }
 
     /// Runs for an EphemeralVolumeClaim with `spec.class` as long as the object exists.
-    async fn follow_spec_class(&self, cx: &mut DaemonContext<EphemeralVolumeClaim>) -> HandlerResult {
+    async fn follow_spec_class(
+        &self,
+        cx: &mut DaemonContext<EphemeralVolumeClaim>,
+    ) -> HandlerResult {
         while cx.sleep(Duration::from_secs(60)).await {
             info!("follow_spec_class is running");
         }
@@ -152,7 +155,10 @@ impl EphemeralVolumeClaimHandlers for Operator {
     }
 
     /// Runs for an EphemeralVolumeClaim with `spec.mounts` as long as the object exists.
-    async fn follow_spec_mounts(&self, cx: &mut DaemonContext<EphemeralVolumeClaim>) -> HandlerResult {
+    async fn follow_spec_mounts(
+        &self,
+        cx: &mut DaemonContext<EphemeralVolumeClaim>,
+    ) -> HandlerResult {
         while cx.sleep(Duration::from_secs(60)).await {
             info!("follow_spec_mounts is running");
         }
@@ -208,13 +214,19 @@ impl EphemeralVolumeClaimHandlers for Operator {
     }
 
     /// Decides whether an EphemeralVolumeClaim may be created or changed.
-    async fn check_size(&self, cx: &mut ValidationContext<EphemeralVolumeClaim>) -> AdmissionResult {
+    async fn check_size(
+        &self,
+        cx: &mut ValidationContext<EphemeralVolumeClaim>,
+    ) -> AdmissionResult {
         info!("check_size was called: {}", cx.operation());
         Ok(())
     }
 
     /// Decides whether the `status` subresource of an EphemeralVolumeClaim may be stored.
-    async fn check_status(&self, cx: &mut ValidationContext<EphemeralVolumeClaim>) -> AdmissionResult {
+    async fn check_status(
+        &self,
+        cx: &mut ValidationContext<EphemeralVolumeClaim>,
+    ) -> AdmissionResult {
         info!("check_status was called: {}", cx.operation());
         Ok(())
     }
@@ -226,13 +238,19 @@ impl EphemeralVolumeClaimHandlers for Operator {
     }
 
     /// Can change an EphemeralVolumeClaim before it is created.
-    async fn default_class(&self, cx: &mut MutationContext<EphemeralVolumeClaim>) -> AdmissionResult {
+    async fn default_class(
+        &self,
+        cx: &mut MutationContext<EphemeralVolumeClaim>,
+    ) -> AdmissionResult {
         info!("default_class was called: {}", cx.operation());
         Ok(())
     }
 
     /// Can change an EphemeralVolumeClaim before it is stored.
-    async fn check_growth(&self, cx: &mut MutationContext<EphemeralVolumeClaim>) -> AdmissionResult {
+    async fn check_growth(
+        &self,
+        cx: &mut MutationContext<EphemeralVolumeClaim>,
+    ) -> AdmissionResult {
         info!("check_growth was called: {}", cx.operation());
         Ok(())
     }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_runtime::{
-    AdmissionResult, ChangeContext, ChangeHandler, DaemonContext, DaemonHandler, EventHandler,
-    FieldContext, FieldHandler, HandlerResult, IndexHandler, IndexResult, IndexContext,
-    MutationContext, On, Resource, ResourceHandlers, ResourceSpec, Scope, EventContext,
-    StatusSubresource, TimerContext, TimerHandler, ValidationContext, WebhookHandler,
+    AdmissionResult, ChangeContext, ChangeHandler, DaemonContext, DaemonHandler,
+    EventContext, EventHandler, FieldContext, FieldHandler, HandlerResult, IndexContext,
+    IndexHandler, IndexResult, MutationContext, On, Resource, ResourceHandlers,
+    ResourceSpec, Scope, StatusSubresource, TimerContext, TimerHandler,
+    ValidationContext, WebhookHandler,
 };
 
 pub use std::collections::BTreeMap;

@@ -4,26 +4,38 @@
 use std::sync::Arc;
 
 use kopf_runtime::{
-    CleanupContext, HandlerResult, HookHandler, LoginContext, LoginResult, OperatorHandlers, ProbeContext,
-    StartupContext,
+    CleanupContext, HandlerResult, HookHandler, LoginContext, LoginResult,
+    OperatorHandlers, ProbeContext, StartupContext,
 };
 
 /// The hooks that `kopf.yaml` declares under `operator.handlers`.
 pub trait Hooks: Send + Sync + 'static {
     /// Called when the operator starts. The operator sends no request to the cluster before this
     /// succeeds.
-    fn startup_fn(&self, cx: &mut StartupContext) -> impl Future<Output = HandlerResult> + Send;
+    fn startup_fn(
+        &self,
+        cx: &mut StartupContext,
+    ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when the operator stops, after all other handlers have ended.
-    fn cleanup_fn(&self, cx: &mut CleanupContext) -> impl Future<Output = HandlerResult> + Send;
+    fn cleanup_fn(
+        &self,
+        cx: &mut CleanupContext,
+    ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when the operator needs credentials for the cluster, or the API server rejects the
     /// current ones.
-    fn login_fn(&self, cx: &mut LoginContext) -> impl Future<Output = LoginResult> + Send;
+    fn login_fn(
+        &self,
+        cx: &mut LoginContext,
+    ) -> impl Future<Output = LoginResult> + Send;
 
     /// Called for liveness probes, at most every ten seconds. The probe's response shows the result
     /// under the handler's id; a failure fails the probe, and Kubernetes restarts the operator.
-    fn probe_fn(&self, cx: &mut ProbeContext) -> impl Future<Output = HandlerResult> + Send;
+    fn probe_fn(
+        &self,
+        cx: &mut ProbeContext,
+    ) -> impl Future<Output = HandlerResult> + Send;
 }
 
 /// Registers the methods at the runtime.
