@@ -33,6 +33,44 @@ const SOURCES: &[&str] = &[
 
 const LONGEST_FUNCTION: usize = 80;
 
+/// Names whose module says the rest, as everywhere in Rust.
+const CONVENTIONAL: &[&str] = &[
+    "Args",
+    "Cli",
+    "Command",
+    "Config",
+    "Error",
+    "Options",
+    "Settings",
+    "State",
+    "TestResult",
+];
+
+/// Names that two crates share because they mean the same: the manifest mirrors the runtime, and
+/// the harness mirrors what users get for their tests.
+const SAME_IN_TWO_CRATES: &[&str] = &[
+    "ConfigurationOwner",
+    "CrdVersion",
+    "ErrorMode",
+    "HandledKind",
+    "Hook",
+    "Index",
+    "InitialDelay",
+    "KindSpec",
+    "ObjectRef",
+    "Objects",
+    "Operation",
+    "Operator",
+    "Scope",
+    "StatusSubresource",
+    "TestFailure",
+    "Ties",
+    "Tracking",
+    "Trigger",
+    "WebhookEndpoint",
+    "WebhookRole",
+];
+
 fn layers_of(crate_name: &str) -> Layers {
     let text = fs::read_to_string(repository().join("ARCHITECTURE.md"))
         .expect("ARCHITECTURE.md is readable");
@@ -146,6 +184,70 @@ fn retired_names_do_not_come_back() {
         }
     }
     assert_none(&found, "these names were retired for plainer ones");
+}
+
+#[test]
+fn a_type_name_has_one_meaning() {
+    let mut homes: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for folder in SOURCES {
+        for file in crate_sources(folder) {
+            for item in items_of(&file) {
+                // An associated type has the name that its trait gives it.
+                if item.kind == ItemKind::Type && item.depth == 0 {
+                    homes
+                        .entry(item.name)
+                        .or_default()
+                        .insert(file.path.clone());
+                }
+            }
+        }
+    }
+    let mut found = Vec::new();
+    for (name, files) in homes {
+        let crates: BTreeSet<&str> = SOURCES
+            .iter()
+            .filter(|folder| {
+                files
+                    .iter()
+                    .any(|file| file.starts_with(&format!("{folder}/")))
+            })
+            .copied()
+            .collect();
+        let mirrored = SAME_IN_TWO_CRATES.contains(&name.as_str()) && crates.len() == files.len();
+        if files.len() > 1 && !mirrored && !CONVENTIONAL.contains(&name.as_str()) {
+            let files: Vec<String> = files.into_iter().collect();
+            found.push(format!("{name}: {}", files.join(", ")));
+        }
+    }
+    assert_none(&found, "these names stand for several types");
+}
+
+#[test]
+fn the_code_map_leads_to_files_that_exist() {
+    let text = fs::read_to_string(repository().join("ARCHITECTURE.md"))
+        .expect("ARCHITECTURE.md is readable");
+    let map = text
+        .split("## Code map")
+        .nth(1)
+        .and_then(|rest| rest.split("\n## ").next())
+        .expect("ARCHITECTURE.md has a code map");
+    let paths: Vec<&str> = map
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .filter(|quoted| quoted.contains('/'))
+        .collect();
+    assert!(
+        paths.len() > 20,
+        "the code map names {} places",
+        paths.len()
+    );
+    let missing: Vec<String> = paths
+        .iter()
+        .filter(|path| !repository().join(path).exists())
+        .map(ToString::to_string)
+        .collect();
+    assert_none(&missing, "the code map leads to places that do not exist");
 }
 
 #[test]

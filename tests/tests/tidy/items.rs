@@ -20,16 +20,18 @@ pub(crate) struct Item {
     pub(crate) line: usize,
     /// The lines from the keyword to the closing brace of the body; zero without a body.
     pub(crate) lines: usize,
+    /// How many braces are around the item.
+    pub(crate) depth: usize,
 }
 
 /// Every module, type and function that the file defines outside of tests.
 pub(crate) fn items_of(file: &SourceFile) -> Vec<Item> {
     let mut items = Vec::new();
-    collect(file.tokens(), &mut items);
+    collect(file.tokens(), 0, &mut items);
     items
 }
 
-fn collect(tokens: TokenStream, items: &mut Vec<Item>) {
+fn collect(tokens: TokenStream, depth: usize, items: &mut Vec<Item>) {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     let mut at = 0;
     while at < tokens.len() {
@@ -38,7 +40,7 @@ fn collect(tokens: TokenStream, items: &mut Vec<Item>) {
             continue;
         }
         if let TokenTree::Group(group) = &tokens[at] {
-            collect(group.stream(), items);
+            collect(group.stream(), depth + 1, items);
         }
         if let (Some(kind), Some(TokenTree::Ident(name))) =
             (item_kind(&tokens, at), tokens.get(at + 1))
@@ -50,14 +52,13 @@ fn collect(tokens: TokenStream, items: &mut Vec<Item>) {
                 name: name.to_string(),
                 line,
                 lines: if end == line { 0 } else { end - line + 1 },
+                depth,
             });
         }
         at += 1;
     }
 }
 
-/// The kind of the item that begins here; `type` inside an `impl` names no new type of ours, but
-/// its name is the trait's and harmless.
 fn item_kind(tokens: &[TokenTree], at: usize) -> Option<ItemKind> {
     let TokenTree::Ident(keyword) = &tokens[at] else {
         return None;
