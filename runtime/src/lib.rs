@@ -135,7 +135,7 @@ pub use settings::{
 pub use watch::WatchEventType;
 
 /// The version of the contract between generated code and this crate.
-const CODEGEN_ABI: u32 = 1;
+const CODEGEN_ABI: u32 = 2;
 
 /// Stops the build of code that was generated for an incompatible version of this crate.
 ///

@@ -24,7 +24,7 @@ fn repository() -> PathBuf {
         .to_owned()
 }
 
-/// A copy of the checkout in a folder of its own, so that `../my-operator` is nobody's folder.
+/// A copy of the checkout in a folder of its own, so that `../my-operator` is a new folder.
 fn fresh_checkout() -> (TempDir, PathBuf) {
     let parent = TempDir::new().expect("a temporary folder can be made");
     let checkout = parent.path().join("kopf-gen");

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 /// A user may have to write this many times the lines of the original, and not more.
 const LIMIT: f64 = 1.5;
 
-/// Where an example is told beside its original.
+/// The page that compares each example with its original.
 const PAGE: &str = "docs/parity.md";
 
 /// What the entry of a handler in the manifest begins with.
@@ -204,7 +204,7 @@ fn count(generator: &Path, stated: &Row) -> Result<Row, TestFailure> {
         let lines = code(file);
         let own = beyond(&lines, &code(&stubs.join(inside)));
         written += own;
-        // A file that is as it was generated is nobody's reading.
+        // A user need not read a file that is as it was generated.
         if own > 0 || inside.starts_with("src/handlers") {
             to_read += lines.len();
         }
