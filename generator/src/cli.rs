@@ -2,33 +2,33 @@
 
 mod add;
 mod add_args;
-mod apply;
 mod console;
 mod crate_folder;
 mod crd_inputs;
 mod draft;
-mod entry;
+mod exit_status;
 mod explain;
 mod generate;
 mod hook;
-mod inspect;
 mod manifest_edit;
+mod manifest_entry;
 mod new;
 mod output_args;
 mod progress;
+mod readonly_commands;
 mod remove;
 mod runtime_source;
-mod status;
 mod types;
 mod watch;
+mod write_plan;
 
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use self::console::Console;
+use self::exit_status::EXIT_CODES;
 use self::output_args::OutputArgs;
-use self::status::EXIT_CODES;
 
 /// Turns CustomResourceDefinitions into typed Kubernetes operators.
 #[derive(Debug, Parser)]
@@ -46,14 +46,14 @@ enum Command {
     Generate(generate::GenerateArgs),
     Add(add::AddArgs),
     Remove(remove::RemoveArgs),
-    Validate(inspect::ValidateArgs),
-    Rbac(inspect::RbacArgs),
+    Validate(readonly_commands::ValidateArgs),
+    Rbac(readonly_commands::RbacArgs),
     Types(types::TypesArgs),
     Explain(explain::ExplainArgs),
     /// Print the JSON Schema of kopf.yaml, for editors
     Schema,
-    Completions(inspect::CompletionsArgs),
-    Man(inspect::ManArgs),
+    Completions(readonly_commands::CompletionsArgs),
+    Man(readonly_commands::ManArgs),
 }
 
 /// Parses the arguments, runs the command and returns its exit code.
@@ -70,13 +70,13 @@ pub fn main() -> ExitCode {
         Command::Generate(args) => generate::run(&args, &mut console),
         Command::Add(args) => add::run(&args, &mut console),
         Command::Remove(args) => remove::run(&args, &mut console),
-        Command::Validate(args) => inspect::validate(&args, &mut console),
-        Command::Rbac(args) => inspect::rbac(&args, &mut console),
-        Command::Schema => inspect::schema(&mut console),
+        Command::Validate(args) => readonly_commands::validate(&args, &mut console),
+        Command::Rbac(args) => readonly_commands::rbac(&args, &mut console),
+        Command::Schema => readonly_commands::schema(&mut console),
         Command::Completions(args) => {
-            inspect::completions(&args, &mut Cli::command(), &mut console)
+            readonly_commands::completions(&args, &mut Cli::command(), &mut console)
         }
-        Command::Man(args) => inspect::man(&args, Cli::command(), &mut console),
+        Command::Man(args) => readonly_commands::man(&args, Cli::command(), &mut console),
         Command::Types(args) => types::run(&args, &mut console),
         Command::Explain(args) => explain::run(&args),
     };

@@ -13,7 +13,6 @@ pub mod index;
 mod k8s_types;
 pub mod lower;
 pub mod operator;
-pub mod options;
 pub mod rbac;
 pub mod resource;
 pub mod sample_object;
@@ -24,6 +23,7 @@ pub mod shared_types;
 pub mod status_subresource;
 mod type_complexity;
 mod type_names;
+pub mod type_options;
 mod validation_docs;
 pub mod webhook;
 

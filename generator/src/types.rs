@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources};
 use crate::load::crd::{self, Crd, NameFix};
 use crate::model::identifier::RustIdent;
-use crate::model::options::Options;
 use crate::model::resource::{CustomResource, VersionChoice};
 use crate::model::shared_types;
+use crate::model::type_options::Options;
 use crate::view::module::{self, TypesLayout};
 
 /// The options for a run that generates types only.

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use kopf_gen::diagnostic::{Code, Diagnostics, Sources, Style, human, json};
 use kopf_gen::load::crd::NameFix;
 use kopf_gen::load::input;
-use kopf_gen::model::options::Options;
 use kopf_gen::model::resource::VersionChoice;
+use kopf_gen::model::type_options::Options;
 use kopf_gen::types::{self, TypesRequest};
 
 const HEAD: &str = "apiVersion: apiextensions.k8s.io/v1

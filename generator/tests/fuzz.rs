@@ -1,7 +1,7 @@
 //! No input makes the generator panic, and its output is always valid Rust.
 
 use kopf_gen::diagnostic::{Diagnostics, Sources, Style, human};
-use kopf_gen::model::options::{Builtins, Options};
+use kopf_gen::model::type_options::{Builtins, Options};
 use kopf_gen::types::{self, TypesRequest};
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -3,8 +3,8 @@
 use kopf_gen::diagnostic::{Diagnostics, Sources};
 use kopf_gen::model::field_lookup::UnknownField;
 use kopf_gen::model::generated_types::ExistingType;
-use kopf_gen::model::options::{Builtins, Options};
 use kopf_gen::model::resource::CustomResource;
+use kopf_gen::model::type_options::{Builtins, Options};
 use kopf_gen::types::{self, TypesRequest};
 
 const CRD: &str = r#"

@@ -9,7 +9,7 @@ use std::path::Path;
 use definition::definition;
 
 use kopf_gen::diagnostic::{Diagnostics, Severity, Sources, Style, human};
-use kopf_gen::model::options::{Builtins, Options};
+use kopf_gen::model::type_options::{Builtins, Options};
 use kopf_gen::types::{self, TypesRequest};
 
 fn generate(text: &str, options: Options) -> String {

@@ -39,7 +39,7 @@ use self::instance::{Instance, InstanceEndOnDrop};
 use self::scheduler::SchedulerCommand;
 use self::timer::Timer;
 use crate::client::resource_version::ResourceVersion;
-use crate::process::execute::scope::OperatorServices;
+use crate::process::execute::handler_scope::OperatorServices;
 use crate::process::persist::background_write;
 use crate::queue::worker_limit::QueueLimits;
 use crate::settings::Settings;

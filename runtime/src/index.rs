@@ -3,7 +3,7 @@
 //! A writer waits until there is no reader, without blocking new readers: a reader never waits
 //! for a waiting writer, so a thread that reads an index may read it again.
 
-pub(crate) mod readiness;
+pub(crate) mod list_gate;
 pub(crate) mod update;
 
 use std::any::{Any, TypeId};

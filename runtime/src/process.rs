@@ -38,7 +38,7 @@ use crate::coordination::pause::PauseGate;
 use crate::events::object_ref::ObjectRef;
 use crate::events::posting::EventSeverity;
 use crate::handler::memo::Memos;
-use crate::process::execute::scope::{HandlerScope, OperatorServices};
+use crate::process::execute::handler_scope::{HandlerScope, OperatorServices};
 use crate::process::memory::Memory;
 use crate::process::persist::apply::{ObjectWriter, WriteRejected};
 use crate::queue::{NextCall, Processor};
@@ -391,8 +391,8 @@ fn is_own_write(memory: &Memory, batch: &EventBatch, batch_mode: BatchMode) -> b
         })
 }
 
-/// True if an event has a state that is to be handled. That of our last write is, if it comes from
-/// a list: daemons and timers of the object may have to start.
+/// True if an event has a state that is to be handled. The state of our last write is handled again
+/// if a list brings it, because daemons and timers of the object may have to start.
 fn is_new_state(memory: &Memory, newest: &QueuedEvent) -> bool {
     let relisted = newest.event_type == WatchEventType::Listed && newest.version == memory.written;
     relisted || !is_stale(memory, newest.version.as_ref())
@@ -401,7 +401,7 @@ fn is_new_state(memory: &Memory, newest: &QueuedEvent) -> bool {
 /// True if a version is not newer than our last write.
 fn is_stale(memory: &Memory, version: Option<&ResourceVersion>) -> bool {
     match (version, &memory.written) {
-        (Some(version), Some(written)) => version.is_known_after(written),
+        (Some(version), Some(written)) => version.is_not_newer_than(written),
         _ => false,
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A single task owns one entry per known object. An entry holds the object's memory and the items
 //! that arrived since its worker started, folded into one batch: the queue is bounded by the number
-//! of objects. A worker returns when it is to be called again without any new item. The limit of
+//! of objects. The result of a worker says when the queue calls it again if no new item arrives. The limit of
 //! busy workers is in [`worker_limit`].
 //!
 //! As long as many objects are ready, they start in groups: the second call of the same code is
@@ -36,7 +36,7 @@ use workers::{FinishedJob, WorkerJob, Workers};
 
 use crate::coordination::pause::PauseGate;
 use crate::health::metrics::QueueMetrics;
-use crate::index::readiness::ListGate;
+use crate::index::list_gate::ListGate;
 use crate::task::heartbeat::Heartbeat;
 
 /// The delay queue has a maximum; a worker that is called early plans its next call again.

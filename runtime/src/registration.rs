@@ -180,8 +180,8 @@ where
 
     /// Stores the last handled state of every object, also of those that no handler matches.
     ///
-    /// An object that begins to match is then updated and not created, with a diff to its state
-    /// before.
+    /// When such an object begins to match, its update handlers are called, not its create handlers,
+    /// with the diff to its former state.
     pub fn track_always(mut self) -> Self {
         self.tracking = Tracking::Always;
         self

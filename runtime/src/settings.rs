@@ -75,8 +75,8 @@ pub struct ScanningSettings {
 /// The limits of the queue.
 #[derive(Debug, Clone)]
 pub struct QueueingSettings {
-    /// The number of objects whose processing began recently. Few are better, as connections are
-    /// reused.
+    /// At most this many objects are processed at once, not counting those that take longer than
+    /// `worker_patience`. A small number reuses connections.
     pub worker_limit: usize,
     /// A handler that takes longer than this waits for something, and no longer counts as a worker.
     pub worker_patience: Duration,

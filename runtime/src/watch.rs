@@ -102,7 +102,7 @@ pub(crate) struct ReceiverDropped;
 // === impl ObjectKey ===
 
 impl ObjectKey {
-    /// The identity of an object; `None` if it has none, as no stored object does.
+    /// The identity of an object; `None` if name or uid is missing, which never happens for a stored object.
     pub(crate) fn of(kind: KindIndex, object: ObjectView<'_>) -> Option<Self> {
         Some(Self {
             kind,
@@ -142,7 +142,7 @@ impl<'a> ObjectHeader<'a> {
         serde_json::from_str(text.get())
     }
 
-    /// The identity of the object; `None` if it has none, as no stored object does.
+    /// The identity of the object; `None` if name or uid is missing, which never happens for a stored object.
     fn key(&self, kind: KindIndex) -> Option<ObjectKey> {
         let meta = &self.metadata;
         Some(ObjectKey {

@@ -4,9 +4,9 @@ use clap::{Args, Subcommand};
 
 use super::add_args::{DaemonArgs, HandlerArgs, IndexArgs, TimerArgs, WebhookArgs};
 use super::console::Console;
+use super::exit_status::CommandStatus;
 use super::hook::{self, HookArgs, ProbeArgs};
 use super::manifest_edit::edit_kind;
-use super::status::CommandStatus;
 use crate::edit;
 
 /// Add something to kopf.yaml, keeping its comments, then generate

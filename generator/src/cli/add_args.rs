@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args, ValueEnum};
 
-use super::entry::{label_filters, list_item, optional_scalar, scalar, true_if};
+use super::manifest_entry::{label_filters, list_item, optional_scalar, scalar, true_if};
 use crate::edit::{ListItem, ManifestList};
 
 /// A new entry for a list of a kind.

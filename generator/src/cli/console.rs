@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
+use super::exit_status::CommandStatus;
 use super::output_args::{OutputFormat, OutputVerbosity};
 use super::progress::ProgressLine;
-use super::status::CommandStatus;
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity, Sources, Style, human, json};
 
 /// The output of a command.

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _};
 
 use super::console::{Console, PrintedNotes};
 use super::draft::{CrateDraft, InitialEntries};
-use super::status::CommandStatus;
+use super::exit_status::CommandStatus;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Sources};
 use crate::load::crd::{self, NameFix};
 use crate::load::input::{self, STDIN};

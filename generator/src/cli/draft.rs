@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::console::{Console, PrintedNotes};
 use super::crate_folder::is_in_workspace;
+use super::exit_status::CommandStatus;
 use super::runtime_source::RuntimeArgs;
-use super::status::CommandStatus;
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity, SourceId, Sources};
 use crate::edit::{self, ListItem, ManifestList};
 use crate::load::crd::{self, Crd, NameFix};

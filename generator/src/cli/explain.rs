@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use clap::Args;
 
-use super::status::CommandStatus;
+use super::exit_status::CommandStatus;
 use crate::diagnostic::Code;
 
 /// Explain a diagnostic code

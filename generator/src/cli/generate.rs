@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::apply::{WriteMode, apply_plan, recover_interrupted_run};
 use super::console::Console;
 use super::crate_folder::{find_root, operator_name};
 use super::crd_inputs::add_inputs;
 use super::draft::{CrateDraft, InitialEntries};
+use super::exit_status::CommandStatus;
 use super::runtime_source::RuntimeArgs;
-use super::status::CommandStatus;
 use super::watch;
+use super::write_plan::{WriteMode, apply_plan, recover_interrupted_run};
 use crate::plan::{InitialHandlers, Plan};
 use crate::write::EditPolicy;
 

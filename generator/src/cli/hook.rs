@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::console::Console;
-use super::entry::{list_item, optional_scalar, scalar};
+use super::exit_status::CommandStatus;
 use super::manifest_edit::{edit_manifest, suggest_entry};
-use super::status::CommandStatus;
+use super::manifest_entry::{list_item, optional_scalar, scalar};
 use crate::edit::{self, ListItem, ManifestList};
 use crate::load::manifest::HookSection;
 

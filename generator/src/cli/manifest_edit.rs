@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use super::apply::{WriteMode, apply_plan, recover_interrupted_run};
 use super::console::Console;
 use super::crate_folder::find_root;
 use super::draft::CrateDraft;
+use super::exit_status::CommandStatus;
 use super::runtime_source::RuntimeArgs;
-use super::status::CommandStatus;
+use super::write_plan::{WriteMode, apply_plan, recover_interrupted_run};
 use crate::diagnostic::{Diagnostics, Sources};
 use crate::load::manifest::{self, FILE_NAME, Manifest};
 use crate::model::operator::Operator;

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
-use super::apply::{WriteMode, apply_plan};
 use super::console::Console;
 use super::crate_folder::{is_free, operator_name};
 use super::crd_inputs::add_inputs;
 use super::draft::{CrateDraft, InitialEntries};
+use super::exit_status::CommandStatus;
 use super::runtime_source::RuntimeArgs;
-use super::status::CommandStatus;
+use super::write_plan::{WriteMode, apply_plan};
 use crate::plan::InitialHandlers;
 use crate::write::EditPolicy;
 

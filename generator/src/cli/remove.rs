@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::console::Console;
+use super::exit_status::CommandStatus;
 use super::hook::{self, RemoveHookArgs};
 use super::manifest_edit::{edit_kind, suggest_entry};
-use super::status::CommandStatus;
 use crate::edit::{self, ManifestList};
 use crate::load::manifest::{HandlerSection, ResourceSection, WebhookSection};
 

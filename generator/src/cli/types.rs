@@ -5,17 +5,17 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::apply::{WriteMode, apply_plan, recover_interrupted_run};
 use super::console::{Console, PrintedNotes};
 use super::crd_inputs::is_typed_by_hand;
-use super::status::CommandStatus;
+use super::exit_status::CommandStatus;
+use super::write_plan::{WriteMode, apply_plan, recover_interrupted_run};
 use crate::diagnostic::{Diagnostics, Sources};
 use crate::load::crd::NameFix;
 use crate::load::input;
 use crate::model::generated_types::ExistingType;
 use crate::model::identifier::{InvalidTypeName, TypeName};
-use crate::model::options::{Builtins, Options};
 use crate::model::resource::{CustomResource, VersionChoice};
+use crate::model::type_options::{Builtins, Options};
 use crate::plan;
 use crate::types::{self, TypesRequest};
 use crate::write::{self, EditPolicy};

@@ -440,7 +440,7 @@ pub fn find(name: &str) -> Option<&'static BuiltinKind> {
     ALL.iter().find(|builtin| builtin.name() == name)
 }
 
-// === impl StandardKind ===
+// === impl BuiltinKind ===
 
 impl BuiltinKind {
     /// `v1/Pod`, `batch/v1/Job`.

@@ -182,7 +182,7 @@ struct ShapeEntry {
     conflicting: bool,
 }
 
-// === impl Int ===
+// === impl IntType ===
 
 impl IntType {
     /// The name of the type.
@@ -290,7 +290,7 @@ impl Shape {
     }
 }
 
-// === impl Body ===
+// === impl ShapeBody ===
 
 impl ShapeBody {
     /// The types inside it, in order.
@@ -364,7 +364,7 @@ impl Shapes {
     }
 }
 
-// === impl Entry ===
+// === impl ShapeEntry ===
 
 impl ShapeEntry {
     fn merge(&mut self, docs: ShapeDocs, location: SchemaLocation) {

@@ -12,7 +12,7 @@ pub(super) use table::{is_known, member};
 use self::simple::CONDITION;
 
 use super::generated_types::{ExistingType, PathStep};
-use super::options::Builtins;
+use super::type_options::Builtins;
 use crate::load::schema::{Schema, SchemaType};
 
 /// The type that can hold every object of a schema, if there is one.

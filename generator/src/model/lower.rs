@@ -4,7 +4,7 @@ mod field;
 mod filter_checks;
 mod handler;
 mod hook;
-mod implied;
+mod implied_notes;
 mod index;
 mod kind_finder;
 mod kind_handlers;

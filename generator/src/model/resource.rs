@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use super::generated_types::Shapes;
 use super::identifier::{RustIdent, TypeName};
-use super::options::Options;
 use super::schema_to_type::{RootObject, SchemaMapper};
 use super::type_names::{self, TypeNames};
+use super::type_options::Options;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId};
 use crate::load::crd::{Crd, CrdVersion, PrinterColumn, ResourceNames, ScaleSubresource, Scope};
 
@@ -139,7 +139,7 @@ impl CustomResource {
     }
 }
 
-// === impl Version ===
+// === impl TypedVersion ===
 
 impl TypedVersion {
     fn new(version: &CrdVersion, root: RootObject, type_names: TypeNames) -> Self {

@@ -205,7 +205,7 @@ fn same(left: &Json, right: &Json) -> bool {
     left == right || matches!((left.as_f64(), right.as_f64()), (Some(a), Some(b)) if a == b)
 }
 
-// === impl Holds ===
+// === impl JsonType ===
 
 impl JsonType {
     /// The type that a field with this schema holds, if there is exactly one.
@@ -265,7 +265,7 @@ impl fmt::Display for JsonType {
     }
 }
 
-// === impl Misfit ===
+// === impl SchemaViolation ===
 
 impl SchemaViolation {
     fn below(self, step: &str) -> Self {
@@ -285,7 +285,7 @@ impl From<ViolationReason> for SchemaViolation {
     }
 }
 
-// === impl Reason ===
+// === impl ViolationReason ===
 
 impl fmt::Display for ViolationReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

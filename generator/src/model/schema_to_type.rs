@@ -10,9 +10,9 @@ use super::generated_types::{
     StructField, StructShape, Ty,
 };
 use super::k8s_types;
-use super::options::{Builtins, Options};
 use super::scalar::{integer, is_int_or_string, nullable};
 use super::type_complexity::is_too_complex;
+use super::type_options::{Builtins, Options};
 use super::validation_docs::{self, QUANTITY};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId};
 use crate::load::schema::{AdditionalProperties, Property, Schema, SchemaType};

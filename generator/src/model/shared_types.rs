@@ -1,4 +1,4 @@
-//! Defines types that several resources have in common once.
+//! Defines each type once if several resources share it; the others re-export it.
 
 use std::collections::HashMap;
 
@@ -71,7 +71,7 @@ fn project(group: &str) -> String {
     labels.join(".")
 }
 
-// === impl Definitions ===
+// === impl TypeDefinitions ===
 
 impl TypeDefinitions {
     /// Finds or adds the definition of every shape that a resource defines.

@@ -67,7 +67,7 @@ impl Webhook {
     }
 }
 
-// === impl Endpoint ===
+// === impl WebhookEndpoint ===
 
 impl WebhookEndpoint {
     /// Whether a review contains an object of the kind; subresources may have other types.

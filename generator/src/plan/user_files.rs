@@ -152,7 +152,7 @@ fn handlers_file() -> CratePath {
     inside("src/handlers.rs")
 }
 
-// === impl Part ===
+// === impl HandlerTrait ===
 
 impl HandlerTrait {
     fn of_kind(kind: &HandledKind) -> Self {

@@ -114,7 +114,7 @@ fn markdown(description: &str) -> Vec<DocBlock> {
     blocks
 }
 
-// === impl Block ===
+// === impl DocBlock ===
 
 impl DocBlock {
     fn text(text: &str) -> Self {

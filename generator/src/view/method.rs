@@ -396,7 +396,7 @@ fn occasions(change: &ChangeTriggers) -> String {
     }
 }
 
-// === impl Context ===
+// === impl ContextType ===
 
 impl ContextType {
     /// The name of the runtime's type, without generic arguments.

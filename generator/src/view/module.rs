@@ -3,8 +3,8 @@
 use askama::Template;
 
 use super::{doc_comments, version};
-use crate::model::options::Options;
 use crate::model::resource::{CustomResource, TypedVersion};
+use crate::model::type_options::Options;
 
 /// The files of a resource's module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -162,7 +162,7 @@ fn index_body(name: &str, names: NameStyle<'_>) -> Vec<String> {
     lines
 }
 
-// === impl Names ===
+// === impl NameStyle ===
 
 impl NameStyle<'_> {
     pub(super) fn prelude(self, name: &str) -> String {

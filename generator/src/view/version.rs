@@ -12,8 +12,8 @@ use crate::model::DefiningModule;
 use crate::model::default_values::Defaults;
 use crate::model::generated_types::{ShapeBody, ShapeId};
 use crate::model::identifier::TypeName;
-use crate::model::options::Options;
 use crate::model::resource::{CustomResource, TypedVersion};
+use crate::model::type_options::Options;
 
 #[derive(Template)]
 #[template(path = "types/version.rs")]
@@ -101,7 +101,7 @@ fn summary(resource: &CustomResource, version: &TypedVersion) -> String {
     )
 }
 
-// === impl Writer ===
+// === impl VersionWriter ===
 
 impl VersionWriter<'_> {
     fn shape(&mut self, id: ShapeId, name: &TypeName) -> Vec<String> {

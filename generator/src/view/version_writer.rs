@@ -7,8 +7,8 @@ use askama::Template;
 use super::imports::ImportList;
 use crate::model::default_values::Defaults;
 use crate::model::generated_types::Ty;
-use crate::model::options::Options;
 use crate::model::resource::{CustomResource, TypedVersion};
+use crate::model::type_options::Options;
 
 /// Writes one version.
 pub(super) struct VersionWriter<'a> {

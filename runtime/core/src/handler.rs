@@ -4,7 +4,7 @@ pub mod filter;
 pub mod finalizer_need;
 pub mod registry;
 pub mod retry;
-pub mod selector;
+pub mod watch_selectors;
 
 use std::{borrow::Borrow, fmt, sync::Arc};
 

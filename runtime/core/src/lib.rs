@@ -7,16 +7,16 @@
 //!    state, and gives their [`object::diff::Diff`] and the [`cause::Reason`].
 //! 2. [`handler::registry::Registry::event_handlers`] selects the event handlers, and
 //!    [`background::desired`] decides which daemons and timers to start and to stop.
-//! 3. [`cycle::decide`] decides what change handlers require: nothing, a change of the finalizer
-//!    ([`handler::finalizer_need`]), a write that ends a reverted cycle, or a [`cycle::Cycle`].
-//! 4. [`cycle::run::HandlerRun::due`] lists the handlers to call. The runtime asks
-//!    [`cycle::run::HandlerRun::begin`] before each call, and reports its outcome to
-//!    [`cycle::run::HandlerRun::finish`], for which [`handler::retry`] decides about retries.
-//! 5. Sub-handlers run in the same way in a [`cycle::sub::SubCycle`], which the cycle absorbs.
-//! 6. [`cycle::Cycle`]`::conclude` adds the progress, or the end of the cycle, to a patch, and
-//!    says what work is left ([`cycle::RemainingWork`]).
+//! 3. [`turn::decide`] decides what change handlers require: nothing, a change of the finalizer
+//!    ([`handler::finalizer_need`]), a write that ends a reverted cycle, or a [`turn::Turn`].
+//! 4. [`turn::run::HandlerRun::due`] lists the handlers to call. The runtime asks
+//!    [`turn::run::HandlerRun::begin`] before each call, and reports its outcome to
+//!    [`turn::run::HandlerRun::finish`], for which [`handler::retry`] decides about retries.
+//! 5. Sub-handlers run in the same way in a [`turn::sub::SubTurn`], which the cycle absorbs.
+//! 6. [`turn::Turn`]`::conclude` adds the progress, or the end of the cycle, to a patch, and
+//!    says what work is left ([`turn::RemainingWork`]).
 //! 7. [`object::patch::ObjectPatch::into_requests`] gives the requests in their order.
-//!    [`object::write_effect`] checks whether a response shows just our write.
+//!    [`object::patch_response`] checks whether a response shows just our write.
 //!
 //! [`handled_states`] and the end of a cycle give the guarantee in `docs/guarantees.md`: every
 //! handler handles the newest state. Other modules decide on their own: [`admission`] webhooks,
@@ -29,7 +29,6 @@
 pub mod admission;
 pub mod background;
 pub mod cause;
-pub mod cycle;
 pub mod diffbase;
 pub mod election;
 pub mod handled_states;
@@ -47,3 +46,4 @@ pub mod reverts;
 pub mod scope;
 pub mod selection;
 pub mod time;
+pub mod turn;

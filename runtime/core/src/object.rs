@@ -6,8 +6,8 @@ pub mod finalizer;
 pub mod hashed;
 pub mod hierarchy;
 pub mod patch;
+pub mod patch_response;
 pub mod path;
-pub mod write_effect;
 
 use serde_json::{Map, Value};
 

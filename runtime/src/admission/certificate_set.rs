@@ -5,7 +5,7 @@ use kopf_core::admission::certificate::{Certificate, NotACertificate};
 use kopf_core::admission::rotation::{RotationKeys, RotationPolicy, RotationStep, Validity};
 use tracing::info;
 
-use super::issue::{self, CertificateKeyPair};
+use super::issue_certificate::{self, CertificateKeyPair};
 use super::tls::{self, ServingCertificate};
 
 /// The authorities and the server certificate that one of them signed.
@@ -45,11 +45,11 @@ pub(super) fn advance(
     let leaf = |authority: &CertificateKeyPair| {
         let rest = kopf_core::time::elapsed(now, validity(&authority.certificate)?.until);
         let lifetime = policy.leaf_lifetime.min(rest);
-        Ok::<_, Error>(issue::leaf(authority, hosts, now, lifetime)?)
+        Ok::<_, Error>(issue_certificate::leaf(authority, hosts, now, lifetime)?)
     };
     let Some(mut keys) = keys.filter(|_| step != RotationStep::Create) else {
         info!("making new certificates for {}", hosts.join(", "));
-        let authority = issue::authority(now, policy.authority_lifetime)?;
+        let authority = issue_certificate::authority(now, policy.authority_lifetime)?;
         let keys = CertificateSet {
             leaf: leaf(&authority)?,
             authority,
@@ -71,7 +71,7 @@ pub(super) fn advance(
         }
         RotationStep::Publish => {
             info!("publishing the next authority beside the current one");
-            let next = issue::authority(now, policy.authority_lifetime)?;
+            let next = issue_certificate::authority(now, policy.authority_lifetime)?;
             keys.next = Some((next, now));
         }
         RotationStep::Switch => {

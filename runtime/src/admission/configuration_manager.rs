@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use super::reviewer::configured;
-use super::session::RevisedClientConfig;
+use super::webhook_server::RevisedClientConfig;
 use crate::client::resource::ResourceSpec;
 use crate::handler::error::with_causes;
 

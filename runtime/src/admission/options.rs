@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::server::Server;
-use super::session::WebhookServer;
+use super::webhook_server::WebhookServer;
 
 /// The options for serving the webhooks of an operator and for configuring them in the cluster.
 #[derive(Clone, Debug)]

@@ -20,7 +20,7 @@ use crate::client::resource::{ResourceDescription, ResourceSpec};
 use crate::context::validation::{Caller, ReviewInputs, ReviewedStates};
 use crate::handler::memo::{AnyMemo, Memos};
 use crate::health::metrics::{Metrics, ReviewOutcome, WebhookMetrics};
-use crate::index::readiness::GatedIndices;
+use crate::index::list_gate::GatedIndices;
 use crate::registration::RegisteredWebhook;
 use crate::registration::function::webhook::{ReviewFunction, ReviewResult, ReviewVerdict};
 

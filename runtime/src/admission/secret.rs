@@ -12,7 +12,7 @@ use kube::{Client, ResourceExt as _};
 use tracing::{debug, warn};
 
 use super::certificate_set::{self, CertificateSet, advance};
-use super::issue::CertificateKeyPair;
+use super::issue_certificate::CertificateKeyPair;
 use super::tls::ServingCertificate;
 
 /// A Secret in the namespace of the operator.

@@ -19,8 +19,8 @@ use super::certificates::{self, CertificateLoader, Certificates};
 use super::connection::AcceptLoop;
 use super::http_request::ReviewService;
 use super::limits::WebhookLimits;
-use super::session::{ServeError, WebhookServer, WebhookSession};
 use super::tls::{self, ClientVerification, ServingCertificate};
+use super::webhook_server::{ServeError, WebhookServer, WebhookSession};
 use crate::handler::error::with_causes;
 
 /// How often the server checks whether another program has made the first certificates.

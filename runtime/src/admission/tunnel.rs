@@ -9,7 +9,7 @@ use tokio::process::{Child, ChildStdout, Command};
 use tracing::{debug, info};
 
 use super::server::{Protocol, Server};
-use super::session::{ServeError, WebhookServer, WebhookSession};
+use super::webhook_server::{ServeError, WebhookServer, WebhookSession};
 
 /// A server on loopback behind a program that forwards a public HTTPS address to it.
 ///

@@ -18,9 +18,9 @@ use crate::context::background::BackgroundInputs;
 use crate::context::change::HandlerEffects;
 use crate::events::log_layer::LogPoster;
 use crate::events::object_ref::ObjectRef;
+use crate::process::execute::handler_scope::HandlerScope;
 use crate::process::execute::invoke::CallEnd;
 use crate::process::execute::report;
-use crate::process::execute::scope::HandlerScope;
 use crate::process::persist::background_write::BackgroundObject;
 use crate::watch::latest::LatestState;
 

@@ -105,8 +105,8 @@ impl BackgroundTest {
         };
         let kind = HandledKind::new(spec.into(), &[&resource], kind_services).unwrap();
         let limits = QueueLimits {
-            busy: settings.queueing.worker_limit,
-            patience: settings.queueing.worker_patience,
+            permits: settings.queueing.worker_limit,
+            permit_time: settings.queueing.worker_patience,
         };
         let background_setup = BackgroundSetup::new(Arc::new(settings), services);
         let background = Arc::clone(&background_setup.background);

@@ -53,8 +53,8 @@ impl TimerCalls {
         Self {
             due: Arc::default(),
             callers: Arc::default(),
-            permits: Arc::new(Semaphore::new(limits.busy)),
-            patience: limits.patience,
+            permits: Arc::new(Semaphore::new(limits.permits)),
+            patience: limits.permit_time,
             caller_requested: false,
             started_before: 0,
         }

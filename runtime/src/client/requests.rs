@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::AsyncBufRead;
 use http::{Method, Request, header};
-use kopf_core::handler::selector::Selectors;
+use kopf_core::handler::watch_selectors::WatchSelectors;
 use kube::Client;
 use kube::core::Request as Paths;
 use kube::core::params::{GetParams, ListParams, WatchParams};
@@ -31,7 +31,7 @@ pub(crate) struct KindApi {
     spec: KindSpec,
     name: Arc<KindName>,
     description: ResourceDescription,
-    selectors: Selectors,
+    selectors: WatchSelectors,
     content: ObjectContent,
     requests: Arc<Semaphore>,
     timeout: Duration,
@@ -116,7 +116,11 @@ struct TypeMeta {
 
 impl KindApi {
     /// The API of a kind; only the selected objects are listed and watched.
-    pub(crate) fn new(client: Client, spec: impl Into<KindSpec>, selectors: Selectors) -> Self {
+    pub(crate) fn new(
+        client: Client,
+        spec: impl Into<KindSpec>,
+        selectors: WatchSelectors,
+    ) -> Self {
         let spec = spec.into();
         Self {
             client,

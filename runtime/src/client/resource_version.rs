@@ -15,8 +15,8 @@ impl ResourceVersion {
         }
     }
 
-    /// Whether a state of this version is the written one, or an earlier one.
-    pub(crate) fn is_known_after(&self, written: &Self) -> bool {
+    /// Whether this version is not newer than the other.
+    pub(crate) fn is_not_newer_than(&self, written: &Self) -> bool {
         match (self, written) {
             (Self::Number(seen), Self::Number(written)) => seen <= written,
             (seen, written) => seen == written,
@@ -31,16 +31,16 @@ mod tests {
     #[test]
     fn older_versions_are_known_and_newer_ones_are_not() {
         let written = ResourceVersion::new("99");
-        assert!(ResourceVersion::new("98").is_known_after(&written));
-        assert!(ResourceVersion::new("99").is_known_after(&written));
-        assert!(!ResourceVersion::new("100").is_known_after(&written));
+        assert!(ResourceVersion::new("98").is_not_newer_than(&written));
+        assert!(ResourceVersion::new("99").is_not_newer_than(&written));
+        assert!(!ResourceVersion::new("100").is_not_newer_than(&written));
     }
 
     #[test]
     fn versions_that_cannot_be_ordered_are_compared_for_equality() {
         let written = ResourceVersion::new("a");
-        assert!(ResourceVersion::new("a").is_known_after(&written));
-        assert!(!ResourceVersion::new("b").is_known_after(&written));
-        assert!(!ResourceVersion::new("1").is_known_after(&written));
+        assert!(ResourceVersion::new("a").is_not_newer_than(&written));
+        assert!(!ResourceVersion::new("b").is_not_newer_than(&written));
+        assert!(!ResourceVersion::new("1").is_not_newer_than(&written));
     }
 }

@@ -9,7 +9,7 @@ use kube::{Api, Client};
 
 use crate::handler::memo::AnyMemo;
 use crate::index::Indices;
-use crate::process::execute::scope::HandlerScope;
+use crate::process::execute::handler_scope::HandlerScope;
 
 /// The data of a context that [`object_accessors!`] reads.
 pub(crate) trait ObjectScope {

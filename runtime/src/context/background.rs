@@ -13,7 +13,7 @@ use tracing::{Span, warn};
 use crate::context::stop::StopSignal;
 use crate::events::log_layer::LogPoster;
 use crate::handler::error::HandlerError;
-use crate::process::execute::scope::HandlerScope;
+use crate::process::execute::handler_scope::HandlerScope;
 use crate::process::persist::background_write::BackgroundObject;
 use crate::task::panic_message;
 

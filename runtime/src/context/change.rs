@@ -7,10 +7,10 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kopf_core::cause::Reason;
-use kopf_core::cycle::CycleInput;
-use kopf_core::cycle::sub::SubCycle;
 use kopf_core::handler::{HandlerId, HandlerSpec};
 use kopf_core::object::diff::{Baseline, Diff};
+use kopf_core::turn::TurnInput;
+use kopf_core::turn::sub::SubTurn;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ use super::accessors::{
 use crate::handler::SubHandler;
 use crate::handler::error::HandlerResult;
 use crate::handler::patch::Patch;
-use crate::process::execute::scope::HandlerScope;
+use crate::process::execute::handler_scope::HandlerScope;
 use crate::settings::ExecutionSettings;
 
 /// The context of a change handler: one change of an object.
@@ -41,9 +41,9 @@ pub struct ChangeContext<K> {
 pub(crate) struct ChangeInputs {
     pub(crate) scope: HandlerScope,
     pub(crate) execution: ExecutionSettings,
-    pub(crate) situation: CycleInput,
+    pub(crate) situation: TurnInput,
     /// Opens the records of sub-handlers.
-    pub(crate) subs: Arc<SubCycle>,
+    pub(crate) subs: Arc<SubTurn>,
     /// From the last handled state to the current one; for a field handler, within that field.
     pub(crate) diff: Arc<Diff>,
     pub(crate) handler: HandlerId,
@@ -70,7 +70,7 @@ pub(crate) struct HandlerEffects {
     pub(crate) patch: Patch,
     pub(crate) result: ResultSlot,
     /// The records of its sub-handlers.
-    pub(crate) subs: Vec<SubCycle>,
+    pub(crate) subs: Vec<SubTurn>,
 }
 
 /// The result of a handler, behind a lock for the same reason as [`Patch`].

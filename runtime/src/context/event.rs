@@ -10,7 +10,7 @@ use super::accessors::{
 };
 use super::change::ResultSlot;
 use crate::handler::patch::Patch;
-use crate::process::execute::scope::HandlerScope;
+use crate::process::execute::handler_scope::HandlerScope;
 use crate::watch::WatchEventType;
 
 /// The context of an event handler: one watch event of an object.

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::accessors::{
     attempt_accessors, existing_object_accessors, handler_accessors, object_accessors,
 };
-use crate::process::execute::scope::HandlerScope;
+use crate::process::execute::handler_scope::HandlerScope;
 
 /// The context of an index function: one object to be indexed.
 ///

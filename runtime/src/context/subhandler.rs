@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
-use kopf_core::cycle::sub::SubCycle;
 use kopf_core::handler::{HandlerId, HandlerSpec, Trigger};
 use kopf_core::lifecycle::Lifecycle;
 use kopf_core::outcome::{HandlerFailure, Outcome};
+use kopf_core::turn::sub::SubTurn;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tracing::Instrument as _;
@@ -108,7 +108,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
 
     async fn call_sub(
         &mut self,
-        cycle: &mut SubCycle,
+        cycle: &mut SubTurn,
         spec: &HandlerSpec,
         param: Option<Arc<Value>>,
         function: SubFunction<K>,

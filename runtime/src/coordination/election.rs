@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use kopf_core::election::{Candidate, ElectionStep, Lease, LeaseTimings};
-use kopf_core::handler::selector::Selectors;
+use kopf_core::handler::watch_selectors::WatchSelectors;
 use kube::Client;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -102,7 +102,7 @@ pub(crate) async fn run(config: ElectionConfig, handle: PauseHandle, stop: Cance
 
 impl<'a> LeaderElector<'a> {
     fn new(config: &'a ElectionConfig) -> Self {
-        let mut selectors = Selectors::default();
+        let mut selectors = WatchSelectors::default();
         let field = "metadata.name".to_owned();
         selectors.fields.insert(field, config.name.clone());
         Self {
@@ -228,7 +228,7 @@ impl<'a> LeaderElector<'a> {
     fn observe_watch_event(&mut self, watch_event: &WatchEvent) {
         let known = self.candidate.version().map(ResourceVersion::new);
         match (&watch_event.version, known) {
-            (Some(seen), Some(known)) if seen.is_known_after(&known) => {}
+            (Some(seen), Some(known)) if seen.is_not_newer_than(&known) => {}
             _ if watch_event.event_type == WatchEventType::Deleted => self.observe(None),
             _ => self.observe(serde_json::from_str(watch_event.text.get()).ok()),
         }

@@ -22,7 +22,7 @@ use tracing::info;
 
 use self::evaluate::IndexEvaluation;
 pub(crate) use self::evaluate::{IndexEvaluator, Indexer};
-use crate::index::readiness::PendingList;
+use crate::index::list_gate::PendingList;
 use crate::watch::{
     ObjectKey, QueueItem, ReceiverDropped, StreamMessage, WatchEvent, WatchEventType,
 };

@@ -2,10 +2,10 @@
 
 mod credentials;
 mod handler;
-mod lifecycle;
 mod login;
 mod probe;
 mod run;
+mod startup_cleanup;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,11 +20,11 @@ use crate::handler::error::HandlerResult;
 pub use self::credentials::{Credentials, LoginResult};
 pub(crate) use self::handler::Hook;
 pub use self::handler::HookHandler;
-pub use self::lifecycle::{CleanupContext, StartupContext};
 pub use self::login::LoginContext;
 pub use self::probe::ProbeContext;
 pub use self::run::HookFailure;
 pub(crate) use self::run::{HookFailurePolicy, run_hooks};
+pub use self::startup_cleanup::{CleanupContext, StartupContext};
 
 /// Collects the startup, cleanup, login and probe handlers, which are methods of `S`.
 #[must_use]

@@ -91,7 +91,7 @@ impl OperatorTasks {
         let has_indices = declarations.iter().any(ResourceHandlers::has_indices);
         let has_background = declarations.iter().any(ResourceHandlers::has_background);
 
-        let tickets = starter.startup_tickets(has_indices);
+        let tickets = starter.startup_lists(has_indices);
         let health_checks = starter.health_checks(operator.handlers.probes, probe_requests);
         let admission = starter
             .admission(

@@ -12,7 +12,7 @@ use tracing::{error, info};
 use super::exit;
 use crate::settings::ShutdownSettings;
 
-/// Added to the graces, for the steps of a stop that have none.
+/// Extra time for the steps of a shutdown that have no grace period of their own.
 const MARGIN: Duration = Duration::from_secs(5);
 
 /// The time that stopping may take; known when the startup handlers are done with the settings.

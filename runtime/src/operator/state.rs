@@ -1,7 +1,7 @@
 //! The state of an operator that the program around it can observe.
 
 use crate::coordination::pause::{PauseGate, PauseSwitch};
-use crate::index::readiness::ListGate;
+use crate::index::list_gate::ListGate;
 use crate::task::heartbeat::Heartbeats;
 
 /// The observable state of an operator, before it starts and while it runs; cheap to clone.

@@ -16,10 +16,10 @@ use crate::client::requests::KindApi;
 use crate::client::resource::Scope;
 use crate::coordination::pause::PauseGate;
 use crate::health::metrics::KindMetrics;
-use crate::index::readiness::{ListGate, PendingList};
+use crate::index::list_gate::{ListGate, PendingList};
 use crate::index::update::{self, IndexUpdater, Indexer};
 use crate::process::HandledKind;
-use crate::process::execute::scope::OperatorServices;
+use crate::process::execute::handler_scope::OperatorServices;
 use crate::process::persist::finalizer_sweep::FinalizerSweep;
 use crate::task::heartbeat::Heartbeats;
 use crate::task::{TaskEnd, Tasks};
@@ -58,7 +58,7 @@ struct StreamedKind {
 }
 
 /// Tickets that keep the operator unready until the first streams have their own.
-pub(super) type StartupTickets = (PendingList, Option<PendingList>);
+pub(super) type StartupLists = (PendingList, Option<PendingList>);
 
 /// The namespaces that streams of namespaced kinds watch.
 enum WatchedNamespaces {
@@ -85,7 +85,7 @@ pub(super) struct Streams {
     served: Option<watch::Receiver<ServedNamespaces>>,
     discovered: Option<watch::Receiver<Discovered>>,
     /// Held until the namespaces and the kinds are known.
-    tickets: Option<StartupTickets>,
+    tickets: Option<StartupLists>,
 }
 
 // === impl Streams ===
@@ -97,7 +97,7 @@ impl Streams {
         mut declarations: Declarations,
         discovered: Option<watch::Receiver<Discovered>>,
         namespace_scope: NamespaceScope,
-        tickets: StartupTickets,
+        tickets: StartupLists,
     ) -> Result<Self, Error> {
         let kinds = declarations.make_static_kinds()?;
         let (namespaces, served) = match namespace_scope {

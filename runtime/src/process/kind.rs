@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kopf_core::handler::HandlerSpec;
 use kopf_core::handler::registry::{Error, Registry, Tracking};
-use kopf_core::handler::selector::Selectors;
+use kopf_core::handler::watch_selectors::WatchSelectors;
 use kopf_core::persistence::Persistence;
 use kube::Client;
 use serde_json::Value;
@@ -67,8 +67,12 @@ impl HandledKind {
         let (specs, handlers): (Vec<_>, Vec<_>) =
             declared_handlers(declarations, &services.metrics).unzip();
         let registry = Registry::new(specs)?.tracking(tracking(declarations));
-        let api = KindApi::new(services.client, spec.clone(), Selectors::derive(&registry))
-            .with_timeout(services.patience);
+        let api = KindApi::new(
+            services.client,
+            spec.clone(),
+            WatchSelectors::derive(&registry),
+        )
+        .with_timeout(services.patience);
         let mut descriptions = declarations.iter().filter_map(|it| it.description.clone());
         let api = Arc::new(match descriptions.next() {
             Some(description) => api.with_description(description),

@@ -11,7 +11,7 @@ use crate::client::resource_version::ResourceVersion;
 /// The state of one object; a restarted operator goes on without it.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
-    /// The first event of the object; none before it.
+    /// How the object was first observed; none until its first event.
     pub(crate) history: Option<ObjectHistory>,
     /// The version after our last write: older events are redundant.
     pub(crate) written: Option<ResourceVersion>,

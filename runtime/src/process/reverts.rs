@@ -5,8 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kopf_core::cycle::CycleInput;
 use kopf_core::reverts::{RevertHistory, StateDigest, WriteRate};
+use kopf_core::turn::TurnInput;
 
 use super::ObjectHandling;
 use crate::process::memory::Memory;
@@ -36,7 +36,7 @@ impl RevertTracker {
         &self,
         handling: &ObjectHandling<'_>,
         memory: &mut Memory,
-        input: &CycleInput,
+        input: &TurnInput,
     ) -> TurnStart {
         let now = Timestamp::now();
         if !memory.pace.is_suspicious(now) {

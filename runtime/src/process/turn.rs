@@ -7,14 +7,14 @@ use jiff::Timestamp;
 use kopf_core::background::desired::ObjectLife;
 use kopf_core::cause::Reason;
 use kopf_core::cause::detect::EventKind;
-use kopf_core::cycle::sub::SubCycle;
-use kopf_core::cycle::tracker::HandlerAttempt;
-use kopf_core::cycle::{Cycle, CycleInput, CycleOutcome, Decision, RemainingWork, decide};
 use kopf_core::handler::HandlerSpec;
 use kopf_core::handler::finalizer_need::FinalizerNeed;
 use kopf_core::object::patch::ObjectPatch;
 use kopf_core::object::{ObjectView, finalizer};
 use kopf_core::outcome::{HandlerFailure, Outcome};
+use kopf_core::turn::sub::SubTurn;
+use kopf_core::turn::tracker::HandlerAttempt;
+use kopf_core::turn::{Decision, RemainingWork, Turn, TurnInput, TurnOutcome, decide};
 use serde_json::Value;
 use tracing::{Instrument as _, debug, info, warn};
 
@@ -38,7 +38,7 @@ struct CalledHandler {
     spec: Arc<HandlerSpec>,
     outcome: Outcome,
     writes: ObjectPatch,
-    subs: Vec<SubCycle>,
+    subs: Vec<SubTurn>,
 }
 
 /// The write of a turn.
@@ -78,7 +78,7 @@ impl ObjectHandling<'_> {
         &self,
         memory: &mut Memory,
         current: &Arc<Value>,
-        input: &CycleInput,
+        input: &TurnInput,
     ) -> Result<TurnResult, Error> {
         let waits_for_background = self.reconcile_background(memory, input);
         match decide(input, waits_for_background, Timestamp::now()) {
@@ -104,7 +104,7 @@ impl ObjectHandling<'_> {
         &self,
         memory: &mut Memory,
         current: &Arc<Value>,
-        mut cycle: Cycle,
+        mut cycle: Turn,
         waits_for_background: bool,
     ) -> Result<TurnResult, Error> {
         for former in cycle.superseded() {
@@ -159,7 +159,7 @@ impl ObjectHandling<'_> {
     ///
     /// A call that the end of the lease interrupts leaves no record: the next holder of the lease
     /// makes that attempt again.
-    async fn call_due(&self, cycle: &mut Cycle) -> Result<Vec<CalledHandler>, LeaseEnded> {
+    async fn call_due(&self, cycle: &mut Turn) -> Result<Vec<CalledHandler>, LeaseEnded> {
         let mut called = Vec::new();
         let execution = &self.settings.execution;
         let due = cycle.due(&execution.lifecycle, fastrand::u64(..), Timestamp::now());
@@ -206,7 +206,7 @@ impl ObjectHandling<'_> {
 
     fn facts(
         &self,
-        cycle: &Cycle,
+        cycle: &Turn,
         spec: &HandlerSpec,
         handler: &ChangeHandlerRef<'_>,
         allowance: HandlerAttempt,
@@ -230,7 +230,7 @@ impl ObjectHandling<'_> {
     }
 
     /// Enters an outcome into the records and reports it.
-    fn finish(&self, cycle: &mut Cycle, call: &CalledHandler) {
+    fn finish(&self, cycle: &mut Turn, call: &CalledHandler) {
         for sub in &call.subs {
             cycle.absorb(sub.clone());
         }
@@ -254,10 +254,10 @@ impl ObjectHandling<'_> {
     /// A deletion is not concluded as long as a daemon or timer of the object runs.
     fn conclude(
         &self,
-        cycle: Cycle,
+        cycle: Turn,
         called: &[CalledHandler],
         waits_for_background: bool,
-    ) -> (TurnWrite, CycleOutcome) {
+    ) -> (TurnWrite, TurnOutcome) {
         let mut patch = ObjectPatch::new();
         for call in called {
             patch.absorb(call.writes.clone());
@@ -292,7 +292,7 @@ impl ObjectHandling<'_> {
         called: Vec<CalledHandler>,
         reason: &str,
         waits_for_background: bool,
-    ) -> Result<(TurnResult, CycleOutcome), Error> {
+    ) -> Result<(TurnResult, TurnOutcome), Error> {
         let input = self.cycle_input(memory, current);
         let Decision::Handle(mut cycle) = decide(&input, waits_for_background, Timestamp::now())
         else {
@@ -321,7 +321,7 @@ impl ObjectHandling<'_> {
 
     /// The need to know the object after the write that ends a turn: daemons and timers always
     /// get the newest state.
-    fn read_back_after(&self, conclusion: &CycleOutcome) -> ReadBack {
+    fn read_back_after(&self, conclusion: &TurnOutcome) -> ReadBack {
         if conclusion.remaining == RemainingWork::Nothing
             && self.kind.background_handlers().is_empty()
         {
@@ -401,7 +401,7 @@ impl ObjectHandling<'_> {
     }
 
     /// Starts and stops daemons and timers; returns whether the object must wait for any of them.
-    fn reconcile_background(&self, memory: &Memory, input: &CycleInput) -> bool {
+    fn reconcile_background(&self, memory: &Memory, input: &TurnInput) -> bool {
         let background_handlers = self.kind.background_handlers();
         if background_handlers.is_empty() {
             return false;
@@ -426,14 +426,14 @@ impl ObjectHandling<'_> {
         })
     }
 
-    fn cycle_input(&self, memory: &Memory, current: &Arc<Value>) -> CycleInput {
+    fn cycle_input(&self, memory: &Memory, current: &Arc<Value>) -> TurnInput {
         let sight = self.kind.persistence().observe_change(
             ObjectView::new(current),
             EventKind::Changed,
             memory.history.unwrap_or_default(),
             self.kind.registry(),
         );
-        CycleInput::new(
+        TurnInput::new(
             Arc::clone(current),
             Arc::new(sight),
             Arc::clone(self.kind.registry()),

@@ -113,8 +113,8 @@ impl QueueTest {
             epoch: Instant::now(),
         });
         let limits = QueueLimits {
-            busy,
-            patience: Duration::from_secs(5),
+            permits: busy,
+            permit_time: Duration::from_secs(5),
         };
         let stop = CancellationToken::new();
         let (switch, pause_gate) = PauseSwitch::new();

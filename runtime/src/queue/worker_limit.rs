@@ -12,10 +12,10 @@ const GROUPS: usize = 4;
 /// The limits of the objects that are processed at once.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct QueueLimits {
-    /// Workers that started recently; few, so that connections are used again.
-    pub(crate) busy: usize,
+    /// How many workers may hold a permit. A small number lets them reuse connections.
+    pub(crate) permits: usize,
     /// A worker that takes longer than this waits for something and no longer counts.
-    pub(crate) patience: Duration,
+    pub(crate) permit_time: Duration,
 }
 
 /// One permit for each worker that may be busy.
@@ -27,8 +27,8 @@ pub(super) struct WorkerPermits {
 impl WorkerPermits {
     pub(super) fn new(limits: QueueLimits) -> Self {
         Self {
-            limit: limits.busy,
-            semaphore: Arc::new(Semaphore::new(limits.busy)),
+            limit: limits.permits,
+            semaphore: Arc::new(Semaphore::new(limits.permits)),
         }
     }
 
@@ -55,18 +55,18 @@ impl WorkerPermits {
     }
 }
 
-/// Runs `work`, and gives its permit back early if it takes longer than `patience`.
+/// Runs `work`, and gives its permit back early if it takes longer than `permit_time`.
 pub(crate) async fn run_with_permit<T>(
     work: impl Future<Output = T>,
     permit: OwnedSemaphorePermit,
-    patience: Duration,
+    permit_time: Duration,
 ) -> T {
     let mut work = std::pin::pin!(work);
     // Much work never waits, and then needs no timer.
     if let Poll::Ready(done) = futures::poll!(work.as_mut()) {
         return done;
     }
-    match tokio::time::timeout(patience, work.as_mut()).await {
+    match tokio::time::timeout(permit_time, work.as_mut()).await {
         Ok(done) => done,
         Err(_) => {
             drop(permit);

@@ -57,7 +57,7 @@ struct WorkerReport<P: Processor> {
 
 impl<P: Processor> Workers<P> {
     pub(super) fn new(processor: Arc<P>, limits: QueueLimits) -> Self {
-        let (report_sender, reports) = mpsc::channel(limits.busy.max(1));
+        let (report_sender, reports) = mpsc::channel(limits.permits.max(1));
         Self {
             processor,
             limits,
@@ -93,7 +93,7 @@ impl<P: Processor> Workers<P> {
                 biased;
                 Some(WorkerReport { worker, finished }) = self.reports.recv() => {
                     self.working -= 1;
-                    if self.idle.len() < self.limits.busy {
+                    if self.idle.len() < self.limits.permits {
                         self.idle.push(worker);
                     }
                     return finished;
@@ -122,15 +122,19 @@ impl<P: Processor> Workers<P> {
         let (jobs, inbox) = mpsc::channel(1);
         let processor = Arc::clone(&self.processor);
         let report_sender = self.report_sender.clone();
-        self.tasks
-            .spawn(work(processor, self.limits.patience, inbox, report_sender));
+        self.tasks.spawn(work(
+            processor,
+            self.limits.permit_time,
+            inbox,
+            report_sender,
+        ));
         WorkerHandle(jobs)
     }
 }
 
 async fn work<P: Processor>(
     processor: Arc<P>,
-    patience: Duration,
+    permit_time: Duration,
     mut inbox: mpsc::Receiver<JobAssignment<P>>,
     report_sender: mpsc::Sender<WorkerReport<P>>,
 ) {
@@ -145,7 +149,7 @@ async fn work<P: Processor>(
         let next = {
             // The future is large: pinned here, it is not moved.
             let work = pin!(processor.process(&key, &mut memory, batch));
-            run_with_permit(work, permit, patience).await
+            run_with_permit(work, permit, permit_time).await
         };
         let finished = FinishedJob {
             epoch,

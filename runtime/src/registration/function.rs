@@ -21,8 +21,8 @@ use crate::context::event::EventContext;
 use crate::context::field::FieldContext;
 use crate::context::timer::TimerContext;
 use crate::handler::error::HandlerResult;
+use crate::process::execute::handler_scope::HandlerScope;
 use crate::process::execute::invoke::{CallEnd, supervised};
-use crate::process::execute::scope::HandlerScope;
 use crate::watch::WatchEventType;
 
 /// A change handler without its types.

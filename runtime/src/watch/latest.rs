@@ -47,7 +47,7 @@ impl LatestState {
     pub(crate) fn update(&self, text: Arc<RawValue>, version: Option<ResourceVersion>) {
         let newest = self.lock();
         if let (Some(newer), Some(known)) = (&version, &newest.version)
-            && newer.is_known_after(known)
+            && newer.is_not_newer_than(known)
         {
             return;
         }

@@ -223,7 +223,8 @@ impl StreamRun<'_> {
         self.backoff.reset();
     }
 
-    /// Waits until the API server may serve the kind; the objects of a kind that is gone are too.
+    /// Waits until the API server may serve the kind. If the kind is gone, first sends deletion
+    /// events for its objects.
     async fn wait_until_served(
         &mut self,
         known_objects: &mut KnownObjects,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::AsyncBufReadExt as _;
-use kopf_core::handler::selector::Selectors;
+use kopf_core::handler::watch_selectors::WatchSelectors;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::timeout;
@@ -81,9 +81,9 @@ impl UnservedKind {
     pub(super) fn new(api: &KindApi) -> Self {
         let kind = api.spec().clone();
         let name = format!("{}.{}", kind.plural, kind.group);
-        let selectors = Selectors {
+        let selectors = WatchSelectors {
             fields: BTreeMap::from([("metadata.name".to_owned(), name.clone())]),
-            ..Selectors::default()
+            ..WatchSelectors::default()
         };
         Self {
             kind,

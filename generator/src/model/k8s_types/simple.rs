@@ -2,7 +2,7 @@
 
 use crate::load::schema::Schema;
 use crate::model::generated_types::{ExistingType, Ty};
-use crate::model::options::Builtins;
+use crate::model::type_options::Builtins;
 
 /// A type that is not in the table.
 #[derive(Clone, Copy, Debug)]

@@ -11,8 +11,8 @@ use super::simple::{self, holds_int_or_string};
 use crate::load::schema::{AdditionalProperties, Schema, SchemaType};
 use crate::model::generated_types::{ExistingType, IntType, PathStep, Ty};
 use crate::model::identifier::{singular, words};
-use crate::model::options::Builtins;
 use crate::model::scalar::{integer, is_int_or_string};
+use crate::model::type_options::Builtins;
 
 /// A struct of the table.
 struct StructEntry {
@@ -151,7 +151,7 @@ fn is_named_after(step: &PathStep, entry: &StructEntry) -> bool {
     }
 }
 
-// === impl Table ===
+// === impl StructTable ===
 
 impl StructTable {
     fn fits_struct(&self, schema: &Schema, entry: &StructEntry, builtins: Builtins) -> bool {

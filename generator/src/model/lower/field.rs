@@ -188,7 +188,7 @@ fn text(ty: &Ty) -> String {
     }
 }
 
-// === impl FieldType ===
+// === impl ImportedType ===
 
 impl ImportedType {
     /// Shortens the paths in a type: `Vec<a::B>` becomes `Vec<B>`, and `a::B` an import.

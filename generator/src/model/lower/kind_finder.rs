@@ -10,10 +10,10 @@ use crate::load::manifest::{Manifest, ResourceSection, Spanned, Tracking};
 use crate::model::builtin_kinds;
 use crate::model::identifier::RustIdent;
 use crate::model::operator::{HandledKind, KindOrigin};
-use crate::model::options::Options;
 use crate::model::resource::{CustomResource, VersionChoice};
 use crate::model::sample_object;
 use crate::model::status_subresource::StatusSubresource;
+use crate::model::type_options::Options;
 use crate::suggest::did_you_mean;
 
 /// The CRD files that the manifest names, by path.

@@ -88,7 +88,7 @@ impl KindLowering<'_> {
             }
         }
         self.check_methods(&handlers, &webhooks);
-        implied::add_notes(source, self.kind, &handlers, self.diagnostics);
+        implied_notes::add_notes(source, self.kind, &handlers, self.diagnostics);
         (
             handlers.into_iter().map(|(handler, _)| handler).collect(),
             webhooks.into_iter().map(|(webhook, _)| webhook).collect(),

@@ -8,7 +8,7 @@ use super::{
     ConfigurationLifetime, FailurePolicy, Operation, SideEffects, WebhookRole, WebhookSpec,
 };
 use crate::{
-    handler::selector::{LabelRequirement, label_requirements},
+    handler::watch_selectors::{LabelRequirement, label_requirements},
     scope::NamespacePattern,
 };
 

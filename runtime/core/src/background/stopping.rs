@@ -31,7 +31,7 @@ pub struct StopReasons(u8);
 pub struct StopPolicy {
     /// The time to stop by itself before it is cancelled.
     pub backoff: Option<Duration>,
-    /// The time after the cancellation before it is abandoned; without it there is neither.
+    /// The time after the cancellation before it is abandoned; without it the operator neither cancels nor abandons the daemon.
     pub timeout: Option<Duration>,
     /// The interval of checks while the operator waits without end.
     pub polling: Option<Duration>,

@@ -125,7 +125,7 @@ impl Essence {
     }
 }
 
-/// The annotations that no operator of this family and not kubectl keeps for itself.
+/// The annotations without those that Kopf operators and kubectl write for their own use.
 fn without_operator_annotations(annotations: &Map<String, Value>) -> Value {
     let prefixes = marked_prefixes(annotations.keys().map(String::as_str));
     Value::Object(

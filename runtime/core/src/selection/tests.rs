@@ -1,4 +1,4 @@
-//! Selectors and their resolution: examples and properties.
+//! WatchSelectors and their resolution: examples and properties.
 
 use std::sync::Arc;
 

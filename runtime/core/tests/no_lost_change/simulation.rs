@@ -8,7 +8,6 @@ use kopf_core::{
         Reason, Subject,
         detect::{EventKind, ObjectHistory},
     },
-    cycle::{Cycle, CycleInput, Decision, RemainingWork, decide},
     handler::{HandlerId, HandlerSpec, Trigger, registry::Registry},
     lifecycle::Lifecycle,
     object::{
@@ -22,6 +21,7 @@ use kopf_core::{
     persistence::Persistence,
     progress::record::Record,
     time,
+    turn::{Decision, RemainingWork, Turn, TurnInput, decide},
 };
 use serde_json::{Value, json};
 
@@ -243,7 +243,7 @@ impl Simulation {
         let change = self
             .persistence
             .observe_change(view, event, history, &self.registry);
-        let input = CycleInput::new(
+        let input = TurnInput::new(
             Arc::new(body.clone()),
             Arc::new(change),
             Arc::clone(&self.registry),
@@ -294,7 +294,7 @@ impl Simulation {
             afterwards,
             &self.registry,
         );
-        let input = CycleInput::new(
+        let input = TurnInput::new(
             Arc::new(written),
             Arc::new(change),
             Arc::clone(&self.registry),
@@ -304,7 +304,7 @@ impl Simulation {
         assert!(matches!(decision, Decision::Leave), "{decision:?}");
     }
 
-    fn run(&mut self, cycle: &mut Cycle) {
+    fn run(&mut self, cycle: &mut Turn) {
         for spec in cycle.due(&self.lifecycle, self.seed, self.now) {
             let input = cycle.input().clone();
             let outcome = match cycle.begin(&spec.id, self.now) {
@@ -317,7 +317,7 @@ impl Simulation {
         }
     }
 
-    fn run_parent(&mut self, cycle: &mut Cycle, parent: &HandlerId) -> Outcome {
+    fn run_parent(&mut self, cycle: &mut Turn, parent: &HandlerId) -> Outcome {
         let input = cycle.input().clone();
         let specs =
             SUBS.map(|sub| HandlerSpec::new(parent.sub(sub), Trigger::Sub { changing: false }));
@@ -352,7 +352,7 @@ impl Simulation {
         }
     }
 
-    fn log(&mut self, id: &HandlerId, input: &CycleInput, finished: bool) {
+    fn log(&mut self, id: &HandlerId, input: &TurnInput, finished: bool) {
         let reason = input.change.reason;
         self.history
             .push(HistoryLine::Called(id.clone(), reason, finished));

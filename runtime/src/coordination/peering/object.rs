@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use kopf_core::handler::selector::Selectors;
+use kopf_core::handler::watch_selectors::WatchSelectors;
 use kopf_core::peering::{ClockReading, OwnPeer, Peer, PeeringDecision, Peers, removal};
 use kube::Client;
 use serde_json::Value;
@@ -157,7 +157,7 @@ impl ObservedPeering {
             scope,
             status,
         };
-        let mut selectors = Selectors::default();
+        let mut selectors = WatchSelectors::default();
         let field = "metadata.name".to_owned();
         selectors.fields.insert(field, self.peering.name.clone());
         self.api = Some(PeeringApi {

@@ -20,9 +20,9 @@ use crate::events::span;
 use crate::handler::memo::Memos;
 use crate::health::metrics::HandlerMetrics;
 use crate::index::IndexUpdate;
+use crate::process::execute::handler_scope::{HandlerScope, OperatorServices};
 use crate::process::execute::invoke::CallEnd;
 use crate::process::execute::report;
-use crate::process::execute::scope::{HandlerScope, OperatorServices};
 use crate::registration::function::index::IndexFunction;
 use crate::watch::ObjectKey;
 

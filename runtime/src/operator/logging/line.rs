@@ -18,7 +18,7 @@ use crate::operator::args::LogFormat;
 #[derive(Debug, Clone)]
 pub(super) struct LineFormat {
     pub(super) format: LogFormat,
-    /// Whether a line begins with the object that it is object.
+    /// Whether a line begins with the object that it is about.
     pub(super) prefix: bool,
     /// The key of the object in JSON.
     pub(super) reference_key: String,

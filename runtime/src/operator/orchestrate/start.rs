@@ -15,17 +15,17 @@ use crate::events::posting::{self, EventPoster};
 use crate::health;
 use crate::health::probe::{ProbeReceiver, ProbeRunner};
 use crate::index::Indices;
-use crate::index::readiness::{self, GatedIndices};
+use crate::index::list_gate::{self, GatedIndices};
 use crate::operator::coordination::{CoordinationConfig, CoordinationTasks};
 use crate::operator::declarations::Declarations;
 use crate::operator::discovery::{self, Discovered, DiscoveryWatcher};
 use crate::operator::hook::{Hook, ProbeContext};
 use crate::operator::namespaces::NamespaceScope;
 use crate::operator::observability::Observability;
-use crate::operator::streams::{StartupTickets, StreamServices};
+use crate::operator::streams::{StartupLists, StreamServices};
 use crate::operator::{Error, Namespaces};
 use crate::process::Pipeline;
-use crate::process::execute::scope::OperatorServices;
+use crate::process::execute::handler_scope::OperatorServices;
 use crate::process::kinds::HandledKinds;
 use crate::queue;
 use crate::queue::worker_limit::QueueLimits;
@@ -76,7 +76,7 @@ impl PartStarter<'_> {
     }
 
     /// Keeps the operator unready until the streams hold tickets of their own.
-    pub(super) fn startup_tickets(&self, has_indices: bool) -> StartupTickets {
+    pub(super) fn startup_lists(&self, has_indices: bool) -> StartupLists {
         let state = &self.observability.state;
         (
             state.listed.expect_list(STARTING.to_owned()),
@@ -312,7 +312,7 @@ impl PartStarter<'_> {
     /// Warns as long as indices are not complete.
     pub(super) fn index_reminder(&self) -> impl Future<Output = ()> + use<> {
         let state = &self.observability.state;
-        readiness::warn_while_incomplete(
+        list_gate::warn_while_incomplete(
             state.indexed.clone(),
             state.pause_gate.clone(),
             state.heartbeats.condition("indices", ConditionState::Idle),
@@ -350,8 +350,8 @@ impl PartStarter<'_> {
 
     fn queue_limits(&self) -> QueueLimits {
         QueueLimits {
-            busy: self.settings.queueing.worker_limit,
-            patience: self.settings.queueing.worker_patience,
+            permits: self.settings.queueing.worker_limit,
+            permit_time: self.settings.queueing.worker_patience,
         }
     }
 

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kopf_core::cause::Reason;
-use kopf_core::cycle::CycleOutcome;
 use kopf_core::handler::retry::{ErrorMode, RetryLimit, RetryPolicy};
 use kopf_core::handler::{HandlerSpec, Trigger};
 use kopf_core::outcome::{Consequence, HandlerFailure, Outcome};
 use kopf_core::progress::record::Record;
+use kopf_core::turn::TurnOutcome;
 use tracing::{debug, error, info};
 
-use crate::process::execute::scope::{HandlerScope, ProgressEvent};
+use crate::process::execute::handler_scope::{HandlerScope, ProgressEvent};
 
 /// A finished call with its outcome.
 pub(crate) struct FinishedCall<'a> {
@@ -64,8 +64,8 @@ pub(crate) fn report_call(finished: &FinishedCall<'_>, scope: &HandlerScope) {
 }
 
 /// Logs and posts that all handlers of an object are done for now.
-pub(crate) fn report_cycle_end(reason: Reason, conclusion: &CycleOutcome, scope: &HandlerScope) {
-    let CycleOutcome {
+pub(crate) fn report_cycle_end(reason: Reason, conclusion: &TurnOutcome, scope: &HandlerScope) {
+    let TurnOutcome {
         succeeded, failed, ..
     } = conclusion;
     let what = match reason {

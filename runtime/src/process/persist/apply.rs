@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use kopf_core::object::ObjectView;
 use kopf_core::object::patch::{ObjectPatch, PatchFn, apply_merge, json_patch};
-use kopf_core::object::write_effect::version_if_expected;
+use kopf_core::object::patch_response::version_if_expected;
 use serde_json::{Value, json};
 use tracing::warn;
 

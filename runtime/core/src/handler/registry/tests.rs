@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::*;
-use crate::handler::selector::Selectors;
+use crate::handler::watch_selectors::WatchSelectors;
 use crate::object::ObjectView;
 use crate::{
     cause::{Cause, Reason},
@@ -120,8 +120,8 @@ fn objects_that_match_no_handler_may_be_tracked() {
     let tracked = registry(handlers.clone()).tracking(Tracking::Always);
     let plain = json!({});
     assert!(!tracked.ignores(&Subject::object(ObjectView::new(&plain))));
-    assert!(Selectors::derive(&tracked).is_empty());
-    assert!(!Selectors::derive(&registry(handlers)).is_empty());
+    assert!(WatchSelectors::derive(&tracked).is_empty());
+    assert!(!WatchSelectors::derive(&registry(handlers)).is_empty());
 }
 
 #[test]

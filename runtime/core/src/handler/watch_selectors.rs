@@ -11,7 +11,7 @@ use crate::handler::{
 
 /// The selectors of the lists and watches of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Selectors {
+pub struct WatchSelectors {
     /// Requirements on labels.
     pub labels: BTreeMap<String, LabelRequirement>,
     /// Requirements on fields that every kind supports in selectors.
@@ -29,9 +29,9 @@ pub enum LabelRequirement {
     Missing,
 }
 
-// === impl Selectors ===
+// === impl WatchSelectors ===
 
-impl Selectors {
+impl WatchSelectors {
     /// The requirements that every handler of a kind shares.
     ///
     /// There are none if a handler needs the finalizer: it must notice that an object stops
@@ -101,7 +101,7 @@ impl Selectors {
     }
 }
 
-impl fmt::Display for Selectors {
+impl fmt::Display for WatchSelectors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts: Vec<String> = [self.label_selector(), self.field_selector()]
             .into_iter()

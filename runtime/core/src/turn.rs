@@ -1,6 +1,6 @@
 //! One turn of handling one object: open the records, call the due handlers, write the results.
 //!
-//! [`decide`] says what an event requires. If it requires handlers, it returns a [`Cycle`]: call
+//! [`decide`] says what an event requires. If it requires handlers, it returns a [`Turn`]: call
 //! the handlers that are due, report how each call ended, and conclude the cycle into a patch.
 //! All state between turns is on the object.
 
@@ -16,11 +16,6 @@ use serde_json::Value;
 
 use crate::{
     cause::{Cause, Reason, Subject, detect::ObservedChange},
-    cycle::{
-        run::HandlerRun,
-        sub::{SubCycle, SubLevel},
-        tracker::Tracker,
-    },
     handled_states::HandledStates,
     handler::{HandlerId, HandlerSpec, Trigger, finalizer_need::FinalizerNeed, registry::Registry},
     object::{
@@ -30,11 +25,16 @@ use crate::{
         path::FieldPath,
     },
     persistence::Persistence,
+    turn::{
+        run::HandlerRun,
+        sub::{SubLevel, SubTurn},
+        tracker::Tracker,
+    },
 };
 
 /// The input of a decision about one event; cheap to clone.
 #[derive(Clone)]
-pub struct CycleInput {
+pub struct TurnInput {
     /// The object as the event shows it.
     pub body: Arc<Value>,
     /// The change of the object, with its reason.
@@ -52,17 +52,17 @@ pub struct CycleInput {
 pub enum Decision {
     /// Nothing; no write either.
     Leave,
-    /// Add or remove the finalizer; the event of that write continues.
+    /// Add or remove the finalizer; the turn for the written state goes on from there.
     Finalizer(FinalizerNeed),
     /// Write this patch: it ends a cycle whose change was reverted before all handlers were done.
-    /// The event of that write continues.
+    /// The turn for the written state goes on from there.
     CloseReverted(ObjectPatch),
     /// Call handlers, or make at least the closing write of a cycle without any.
-    Handle(Box<Cycle>),
+    Handle(Box<Turn>),
 }
 
 /// The declared change handlers of an object during one turn.
-pub type Cycle = HandlerRun<DeclaredLevel>;
+pub type Turn = HandlerRun<DeclaredLevel>;
 
 /// The declared handlers of a cycle, and the records that it purges.
 #[derive(Debug)]
@@ -74,7 +74,7 @@ pub struct DeclaredLevel {
 
 /// The end of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CycleOutcome {
+pub struct TurnOutcome {
     /// The work that is left.
     pub remaining: RemainingWork,
     /// The number of handlers that succeeded so far.
@@ -96,9 +96,9 @@ pub enum RemainingWork {
     Nothing,
 }
 
-// === impl CycleInput ===
+// === impl TurnInput ===
 
-impl CycleInput {
+impl TurnInput {
     /// An input without data for predicates.
     #[must_use]
     pub fn new(
@@ -170,9 +170,9 @@ impl CycleInput {
     }
 }
 
-impl fmt::Debug for CycleInput {
+impl fmt::Debug for TurnInput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CycleInput")
+        f.debug_struct("TurnInput")
             .field("change", &self.change)
             .finish_non_exhaustive()
     }
@@ -183,7 +183,7 @@ impl fmt::Debug for CycleInput {
 /// `background` says whether a daemon or a timer needs the finalizer. The event must not be older
 /// than our own last write to the object.
 #[must_use]
-pub fn decide(input: &CycleInput, background: bool, now: Timestamp) -> Decision {
+pub fn decide(input: &TurnInput, background: bool, now: Timestamp) -> Decision {
     let reason = input.change.reason;
     if reason == Reason::Gone {
         return Decision::Leave;
@@ -201,7 +201,7 @@ pub fn decide(input: &CycleInput, background: bool, now: Timestamp) -> Decision 
     match reason {
         Reason::Gone | Reason::Free => Decision::Leave,
         Reason::Noop | Reason::Resume => {
-            let cycle = Cycle::open(input.clone(), now);
+            let cycle = Turn::open(input.clone(), now);
             if cycle.has_stale_records() {
                 Decision::CloseReverted(cycle.close_reverted(now))
             } else if reason == Reason::Resume {
@@ -211,14 +211,14 @@ pub fn decide(input: &CycleInput, background: bool, now: Timestamp) -> Decision 
             }
         }
         Reason::Create | Reason::Update | Reason::Delete => {
-            Decision::Handle(Box::new(Cycle::open(input.clone(), now)))
+            Decision::Handle(Box::new(Turn::open(input.clone(), now)))
         }
     }
 }
 
-// === impl CycleOutcome ===
+// === impl TurnOutcome ===
 
-impl CycleOutcome {
+impl TurnOutcome {
     /// Whether all selected handlers are done, so that resume handlers are no longer due.
     #[must_use]
     pub fn has_ended(&self) -> bool {
@@ -226,10 +226,10 @@ impl CycleOutcome {
     }
 }
 
-// === impl Cycle ===
+// === impl Turn ===
 
-impl Cycle {
-    fn open(input: CycleInput, now: Timestamp) -> Self {
+impl Turn {
+    fn open(input: TurnInput, now: Timestamp) -> Self {
         let reason = input.change.reason;
         let selected = if reason.is_handled() {
             input.with_subject(|subject| input.registry.selected(subject))
@@ -279,7 +279,7 @@ impl Cycle {
 
     /// The input that the cycle was opened with.
     #[must_use]
-    pub fn input(&self) -> &CycleInput {
+    pub fn input(&self) -> &TurnInput {
         &self.input
     }
 
@@ -304,14 +304,14 @@ impl Cycle {
         parent: &HandlerId,
         specs: impl IntoIterator<Item = HandlerSpec>,
         now: Timestamp,
-    ) -> SubCycle {
+    ) -> SubTurn {
         let level = SubLevel::new(parent.clone(), self.input.scope(parent));
         let handled = Arc::clone(&self.handled);
-        SubCycle::open(self.input.clone(), handled, level, specs, now)
+        SubTurn::open(self.input.clone(), handled, level, specs, now)
     }
 
     /// Adds the writes of the turn to a patch: progress, or the end of the cycle.
-    pub fn conclude(self, now: Timestamp, patch: &mut ObjectPatch) -> CycleOutcome {
+    pub fn conclude(self, now: Timestamp, patch: &mut ObjectPatch) -> TurnOutcome {
         for id in &self.level.dropped {
             self.purge(id, patch);
         }
@@ -327,7 +327,7 @@ impl Cycle {
             self.store_progress(patch);
             RemainingWork::Handlers(self.tracker.delay(now))
         };
-        CycleOutcome {
+        TurnOutcome {
             remaining,
             succeeded,
             failed,
@@ -336,7 +336,7 @@ impl Cycle {
 
     /// Adds the progress of the turn to a patch, and keeps the cycle open even if all handlers are
     /// done: the object must not be released yet, and they must not run again when it is.
-    pub fn hold(self, now: Timestamp, patch: &mut ObjectPatch) -> CycleOutcome {
+    pub fn hold(self, now: Timestamp, patch: &mut ObjectPatch) -> TurnOutcome {
         for id in &self.level.dropped {
             self.purge(id, patch);
         }
@@ -347,7 +347,7 @@ impl Cycle {
         } else {
             self.tracker.delay(now)
         };
-        CycleOutcome {
+        TurnOutcome {
             remaining: RemainingWork::Handlers(delay),
             succeeded,
             failed,

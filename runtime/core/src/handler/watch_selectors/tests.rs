@@ -1,4 +1,4 @@
-//! Selectors are derived only if every handler agrees and none needs the finalizer.
+//! WatchSelectors are derived only if every handler agrees and none needs the finalizer.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::handler::{HandlerSpec, Trigger};
 
 type LabelTests<'a> = Vec<(&'a str, Combined<TextTest>)>;
 
-fn derive(handlers: Vec<(Trigger, LabelTests<'_>)>) -> Selectors {
+fn derive(handlers: Vec<(Trigger, LabelTests<'_>)>) -> WatchSelectors {
     let specs = handlers
         .into_iter()
         .enumerate()
@@ -19,7 +19,7 @@ fn derive(handlers: Vec<(Trigger, LabelTests<'_>)>) -> Selectors {
                 .collect();
             spec
         });
-    Selectors::derive(&Registry::new(specs).expect("sound"))
+    WatchSelectors::derive(&Registry::new(specs).expect("sound"))
 }
 
 fn equals(value: &str) -> Combined<TextTest> {
@@ -104,7 +104,7 @@ fn names_are_selected_by_field() {
         path: "metadata.name".into(),
         test: FieldTest::Value(ValueTest::Equals("n".into()).into()),
     });
-    let selectors = Selectors::derive(&Registry::new([spec]).expect("sound"));
+    let selectors = WatchSelectors::derive(&Registry::new([spec]).expect("sound"));
     assert_eq!(
         selectors.field_selector().as_deref(),
         Some("metadata.name=n")

@@ -8,7 +8,7 @@ use clap::Args;
 use super::console::{Console, PrintedNotes};
 use super::crate_folder::find_root;
 use super::draft::{CrateDraft, LoadedOperator};
-use super::status::CommandStatus;
+use super::exit_status::CommandStatus;
 use crate::load::manifest;
 use crate::model::rbac::{self, RbacRule};
 use crate::plan;

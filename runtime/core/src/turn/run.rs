@@ -7,22 +7,22 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp;
 
 use crate::{
-    cycle::{
-        CycleInput,
-        sub::SubCycle,
-        tracker::{HandlerAttempt, Tracker},
-    },
     handled_states::HandledStates,
     handler::{HandlerId, HandlerSpec, retry::RetryLimit},
     lifecycle::Lifecycle,
     outcome::{Consequence, Outcome},
     progress::record::Record,
+    turn::{
+        TurnInput,
+        sub::SubTurn,
+        tracker::{HandlerAttempt, Tracker},
+    },
 };
 
 /// The handlers of one level during one turn; `L` holds what only that level needs.
 #[derive(Clone, Debug)]
 pub struct HandlerRun<L> {
-    pub(super) input: CycleInput,
+    pub(super) input: TurnInput,
     pub(super) handled: Arc<HandledStates>,
     pub(super) tracker: Tracker,
     pub(super) level: L,
@@ -63,8 +63,8 @@ impl<L> HandlerRun<L> {
     }
 
     /// Takes over the records of sub-handlers; their parent keeps them until it is done.
-    pub fn absorb(&mut self, sub: SubCycle) {
-        let SubCycle { level, tracker, .. } = sub;
+    pub fn absorb(&mut self, sub: SubTurn) {
+        let SubTurn { level, tracker, .. } = sub;
         self.tracker.absorb(&level.parent, tracker);
     }
 }

@@ -17,22 +17,22 @@ fn now() -> Timestamp {
     "2020-01-01T00:00:00Z".parse().expect("valid")
 }
 
-fn input(specs: Vec<HandlerSpec>, body: Value, event: EventKind) -> CycleInput {
+fn input(specs: Vec<HandlerSpec>, body: Value, event: EventKind) -> TurnInput {
     let registry = Arc::new(Registry::new(specs).expect("declarations are valid"));
     let persistence = Arc::new(Persistence::default());
     let history = ObjectHistory::begin(event);
     let change = persistence.observe_change(ObjectView::new(&body), event, history, &registry);
-    CycleInput::new(Arc::new(body), Arc::new(change), registry, persistence)
+    TurnInput::new(Arc::new(body), Arc::new(change), registry, persistence)
 }
 
-fn handle(input: &CycleInput) -> Cycle {
+fn handle(input: &TurnInput) -> Turn {
     match decide(input, false, now()) {
         Decision::Handle(cycle) => *cycle,
         other => panic!("expected a cycle, not {other:?}"),
     }
 }
 
-fn concluded(cycle: Cycle) -> (CycleOutcome, Value) {
+fn concluded(cycle: Turn) -> (TurnOutcome, Value) {
     let mut body = (*cycle.input().body).clone();
     let mut patch = ObjectPatch::new();
     let conclusion = cycle.conclude(now(), &mut patch);

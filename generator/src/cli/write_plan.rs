@@ -6,7 +6,7 @@ use std::path::Path;
 use clap::Args;
 
 use super::console::Console;
-use super::status::CommandStatus;
+use super::exit_status::CommandStatus;
 use crate::diff;
 use crate::plan::Plan;
 use crate::write::{self, Comparison, EditPolicy, FileChange, LockFile};

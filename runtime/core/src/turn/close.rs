@@ -9,11 +9,11 @@ use jiff::Timestamp;
 
 use crate::{
     cause::Reason,
-    cycle::{Cycle, equal_at},
     handled_states::{HandledStates, NoteKind, RecordStamp},
     handler::{HandlerId, Trigger},
     object::{diff::Baseline, patch::ObjectPatch, path::FieldPath},
     progress::record::Record,
+    turn::{Turn, equal_at},
 };
 
 /// An update that has to follow.
@@ -52,9 +52,9 @@ impl KeptRecord {
     }
 }
 
-// === impl Cycle ===
+// === impl Turn ===
 
-impl Cycle {
+impl Turn {
     /// Ends the cycle; returns whether an update follows.
     pub(super) fn close(&self, now: Timestamp, patch: &mut ObjectPatch) -> bool {
         let handled = self.current_handled_states();

@@ -6,15 +6,15 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
-    cycle::{CycleInput, run::HandlerRun, tracker::Tracker},
     handled_states::HandledStates,
     handler::{HandlerId, HandlerSpec},
     object::path::FieldPath,
     outcome::Outcome,
+    turn::{TurnInput, run::HandlerRun, tracker::Tracker},
 };
 
 /// The sub-handlers of one handler during one turn; apart from the cycle until absorbed.
-pub type SubCycle = HandlerRun<SubLevel>;
+pub type SubTurn = HandlerRun<SubLevel>;
 
 /// The parent of sub-handlers, and the field that the declared handler above them is about.
 #[derive(Clone, Debug)]
@@ -23,11 +23,11 @@ pub struct SubLevel {
     scope: FieldPath,
 }
 
-// === impl SubCycle ===
+// === impl SubTurn ===
 
-impl SubCycle {
+impl SubTurn {
     pub(super) fn open(
-        input: CycleInput,
+        input: TurnInput,
         handled: Arc<HandledStates>,
         level: SubLevel,
         specs: impl IntoIterator<Item = HandlerSpec>,
