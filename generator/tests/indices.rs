@@ -80,7 +80,8 @@ fn indices_are_added_and_removed_by_commands() {
       - {builtin: v1/Pod, handlers: [{on: event, fn: echo}], indices: [{index: by_node, keys: "(String, String)", field: spec.nodeName, labels: {tier: present}}, {index: mirror, values: "Arc<Pod>"}]} # all
     "#);
     let stubs = made.read("src/handlers/pod.rs");
-    let stub = "async fn mirror(&self, cx: &mut IndexContext<Pod>) -> IndexResult<crate::generated::pod::Mirror> {";
+    let stub = "    async fn mirror(\n        &self,\n        cx: &mut IndexContext<Pod>,\n    ) -> \
+                IndexResult<crate::generated::pod::Mirror> {\n";
     assert!(stubs.contains(stub), "{stubs}");
     insta::assert_snapshot!(made.run(&["remove", "index", "Pod", "by_mode"]), @r"
     exit 1

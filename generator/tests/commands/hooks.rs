@@ -75,7 +75,7 @@ fn a_probe_becomes_a_stub_and_takes_no_retries() {
     shell.write("kopf.yaml", &manifest("{probe: disk, timeout: 2s}"));
     shell.run(&["generate"]);
     let stub = "    async fn disk(&self, cx: &mut ProbeContext) -> HandlerResult {\n        \
-                cx.set_result(&\"well\")?;\n        Ok(())\n    }\n";
+                cx.set_result(&\"healthy\")?;\n        Ok(())\n    }\n";
     let hooks = fs::read_to_string(shell.here.join("src/handlers/hooks.rs")).expect("a file");
     assert!(hooks.contains(stub), "{hooks}");
 }

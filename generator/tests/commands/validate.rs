@@ -356,7 +356,7 @@ fn webhooks_that_stay_without_the_operator_are_noted() {
         shell.write("kopf.yaml", &format!("{head}resources: [{resource}]\n"));
         shell.run(&["validate"])
     };
-    let message = "while no operator runs, requests for Widget are refused";
+    let message = "while no operator runs, the API server rejects requests for Widget";
     let output = about("cert-manager", "{validate: f}");
     expect(&output, "note", "KG0621", message);
     for (configuration, webhook) in [
@@ -375,7 +375,7 @@ fn a_file_of_handlers_without_an_impl_block_is_an_error() {
     shell.write("src/handlers/widget.rs", "// moved elsewhere\n");
     shell.manifest("      - {on: create, fn: create_fn}\n      - {on: update, fn: update_fn}\n");
     let output = shell.run(&["generate"]);
-    let message = "nothing implements `WidgetHandlers`, which handles a Widget";
+    let message = "no file implements `WidgetHandlers`, which has the handlers of a Widget";
     expect(&output, "error", "KG0702", message);
     assert_eq!(shell.read("src/handlers/widget.rs"), "// moved elsewhere\n");
 }
