@@ -30,18 +30,18 @@ const COMPILED: usize = 24;
 
 /// Types and functions that the crates refer to.
 const CONTEXTS: [&str; 12] = [
-    "Change<",
-    "FieldChange<",
-    "Seen<",
-    "Daemon<",
-    "Tick<",
-    "Indexing<",
-    "Validation<",
-    "Mutation<",
-    "Startup",
-    "Cleanup",
-    "Login",
-    "Probe",
+    "ChangeContext<",
+    "FieldContext<",
+    "EventContext<",
+    "DaemonContext<",
+    "TimerContext<",
+    "IndexContext<",
+    "ValidationContext<",
+    "MutationContext<",
+    "StartupContext",
+    "CleanupContext",
+    "LoginContext",
+    "ProbeContext",
 ];
 
 static SCHEMA: LazyLock<Value> =
@@ -75,13 +75,13 @@ fn crate_of(manifest: &Value) -> Option<Vec<PlannedFile>> {
     let mut plan = plan::operator(&operator, &sources, &user, &mut diagnostics, &mut |_| ());
     assert!(!diagnostics.has_errors(), "an empty crate is in order");
     let runtime = format!("{{ path = {:?} }}", repository().join("runtime"));
-    let surroundings = CrateEnvironment {
+    let environment = CrateEnvironment {
         runtime,
         has_workspace: true,
     };
     plan.extend(plan::new_crate(
         &operator,
-        surroundings,
+        environment,
         InitialHandlers::Stubs,
     ));
     Some(plan)
