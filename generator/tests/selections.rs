@@ -96,7 +96,7 @@ fn handlers_are_added_to_a_selection_by_its_name() {
     );
     let explained = made.run(&["rbac", "--explain", "widgets:list"]);
     assert!(
-        explained.contains("widgets:list because: seen by echo, bye"),
+        explained.contains("widgets:list because: needed by echo, bye"),
         "{explained}"
     );
 }
