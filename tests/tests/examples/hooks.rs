@@ -25,7 +25,7 @@ async fn tasks_start_after_the_startup_handler_and_end_with_their_pods_or_the_op
     }
     let log = operator.log();
     let position = |text: &str| log.find(text).expect("it was logged");
-    assert!(position("=> Lucky at attempt 3") < position("=> The task of short-lived is there"));
+    assert!(position("=> Lucky at attempt 3") < position("=> The task of short-lived is running"));
 
     fixture.apply_object().await?;
     operator
@@ -38,7 +38,7 @@ async fn tasks_start_after_the_startup_handler_and_end_with_their_pods_or_the_op
     operator.signal(Signal::INT)?;
     assert_eq!(operator.wait().await?, Ending::Exit(0));
     for line in [
-        "=> The task of kopf-pod-1 says goodbye",
+        "=> The task of kopf-pod-1 has ended",
         "=> All tasks have ended",
         "Activity 'end_tasks' succeeded.",
     ] {
