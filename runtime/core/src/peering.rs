@@ -18,6 +18,10 @@ pub const DEV_PRIORITY: i64 = 666;
 /// The lifetime of a record that names none.
 const DEFAULT_LIFETIME: Duration = Duration::from_secs(60);
 
+/// A longer lifetime counts as this one. Any client may write records, and clocks cannot express
+/// every number of seconds.
+pub const LONGEST_LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+
 /// The record of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
@@ -118,7 +122,9 @@ impl Peer {
             identity: identity.to_owned(),
             priority: record.get("priority").and_then(Value::as_i64).unwrap_or(0),
             lifetime: lifetime.map_or(DEFAULT_LIFETIME, |seconds| {
-                Duration::try_from_secs_f64(seconds.trunc().max(0.0)).unwrap_or(Duration::MAX)
+                Duration::try_from_secs_f64(seconds.trunc().max(0.0))
+                    .unwrap_or(LONGEST_LIFETIME)
+                    .min(LONGEST_LIFETIME)
             }),
             lastseen: lastseen.and_then(time::parse).unwrap_or(now),
         }
@@ -168,7 +174,9 @@ pub fn removal<'a>(identities: impl IntoIterator<Item = &'a str>) -> Value {
 #[must_use]
 pub fn keepalive(lifetime: Duration, leeway: Duration) -> Duration {
     let shortest = Duration::from_secs(1);
-    lifetime.saturating_sub(leeway).max(shortest)
+    lifetime
+        .saturating_sub(leeway)
+        .clamp(shortest, LONGEST_LIFETIME)
 }
 
 // === impl Peers ===

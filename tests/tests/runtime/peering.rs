@@ -426,3 +426,21 @@ async fn peerings_of_the_legacy_group_and_with_a_status_subresource_are_used() -
     operator.terminate().await?;
     peering.wait_for(&[]).await
 }
+
+#[tokio::test]
+async fn a_peer_with_an_endless_lifetime_pauses_an_operator_until_its_record_is_removed()
+-> TestResult {
+    let fixture = PeeringFixture::open("endless").await?;
+    let peering = PeeringObject::create(&fixture.sandbox, "default").await?;
+    for (number, lifetime) in [json!("inf"), json!(1e20)].into_iter().enumerate() {
+        peering
+            .write(json!({"endless": {"priority": 100, "lifetime": lifetime}}))
+            .await?;
+        let operator = fixture.start(&format!("ours-{number}"), &[])?;
+        operator.wait_for_log(PAUSING).await?;
+        peering.write(json!({"endless": null})).await?;
+        operator.wait_for_log(RESUMING).await?;
+        assert_eq!(operator.terminate().await?, Ending::Exit(0));
+    }
+    Ok(())
+}

@@ -38,6 +38,25 @@ fn observed(status: &Value, now: ClockReading) -> Peers {
 }
 
 #[test]
+fn an_absurd_lifetime_counts_as_the_longest_one() {
+    for lifetime in [json!("inf"), json!("1e400"), json!(1e20), json!(u64::MAX)] {
+        let status = json!({"other": {"priority": 5, "lifetime": lifetime.clone()}});
+        let decision = observed(&status, at(0)).decide(&own(0), at(0));
+        assert!(matches!(decision.action, PeeringAction::PauseForHigher(_)));
+        assert_eq!(decision.recheck, Some(LONGEST_LIFETIME), "{lifetime}");
+    }
+    assert_eq!(
+        keepalive(Duration::MAX, Duration::from_secs(5)),
+        LONGEST_LIFETIME
+    );
+    for lifetime in [json!("-inf"), json!("nan"), json!(-1)] {
+        let status = json!({"other": {"priority": 5, "lifetime": lifetime.clone()}});
+        let decision = observed(&status, at(0)).decide(&own(0), at(0));
+        assert_eq!(decision.action, PeeringAction::Run, "{lifetime}");
+    }
+}
+
+#[test]
 fn records_are_written_as_kopf_writes_them() {
     let mut peer = Peer {
         identity: "me@host/20201231235959/abc".to_owned(),
