@@ -29,6 +29,9 @@ pub enum Error {
     /// The Lease holds whole seconds.
     #[error("the lease must last whole seconds, at least one")]
     NotWholeSeconds,
+    /// The Lease holds a number of 32 bits.
+    #[error("the lease must not last longer than {} seconds", i32::MAX)]
+    LeaseTooLong,
 }
 
 /// The content of a Lease, as far as the election needs it.
@@ -90,6 +93,9 @@ impl LeaseTimings {
         if self.duration.is_zero() || self.duration.subsec_nanos() != 0 {
             return Err(Error::NotWholeSeconds);
         }
+        if i32::try_from(self.duration.as_secs()).is_err() {
+            return Err(Error::LeaseTooLong);
+        }
         if self.renew_deadline >= self.duration {
             return Err(Error::DeadlineTooLong);
         }
@@ -145,6 +151,11 @@ impl Candidate {
         if let Some(held) = &mut self.held {
             held.renew_at = again;
         }
+    }
+
+    /// Does not try to acquire the lease before this pause is over; a holder renews it all the same.
+    pub fn postpone(&mut self, now: Duration, pause: Duration) {
+        self.not_before = self.not_before.max(now.saturating_add(pause));
     }
 
     /// The time until which this replica may act; `None` if it may not.

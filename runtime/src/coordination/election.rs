@@ -13,6 +13,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
+use crate::client::backoff::Backoff;
 use crate::client::requests::{self, KindApi, PatchBody, PatchTarget};
 use crate::client::resource::{ResourceSpec, Scope, StatusSubresource};
 use crate::client::resource_version::ResourceVersion;
@@ -37,6 +38,9 @@ const LEASES: ResourceSpec = ResourceSpec {
 /// The time to release the lease.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// The longest pause between requests that fail for want of a namespace or of a permission.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
 /// Watch events of the Lease on their way to the elector.
 const WATCH_EVENT_CHANNEL: usize = 16;
 
@@ -60,6 +64,8 @@ enum Error {
     Timeout,
     #[error("the response is not a Lease")]
     Unreadable,
+    #[error("the namespace \"{0}\" does not exist")]
+    NoNamespace(String),
     #[error("{0}")]
     Api(#[from] requests::Error),
 }
@@ -73,6 +79,10 @@ struct LeaderElector<'a> {
     object: Option<Value>,
     begun: Instant,
     state: LeadershipState,
+    /// The pauses between requests that fail for want of a namespace or of a permission.
+    backoff: Backoff,
+    /// The failure that was logged last; it is logged again when another one was in between.
+    logged: Option<String>,
 }
 
 /// The last state of this replica that was reported to the pause gate.
@@ -98,6 +108,19 @@ pub(crate) async fn run(config: ElectionConfig, handle: PauseHandle, stop: Cance
     }
 }
 
+// === impl Error ===
+
+impl Error {
+    /// Whether the same request fails until a person does something about it.
+    fn lasts(&self) -> bool {
+        match self {
+            Self::NoNamespace(_) => true,
+            Self::Api(error) => error.is_forbidden(),
+            Self::Timeout | Self::Unreadable => false,
+        }
+    }
+}
+
 // === impl LeaderElector ===
 
 impl<'a> LeaderElector<'a> {
@@ -112,6 +135,8 @@ impl<'a> LeaderElector<'a> {
             object: None,
             begun: Instant::now(),
             state: LeadershipState::Standby,
+            backoff: Backoff::new(config.timings.retry_period, LONGEST_PAUSE),
+            logged: None,
         }
     }
 
@@ -188,6 +213,8 @@ impl<'a> LeaderElector<'a> {
                 Some(lease) => {
                     self.object = Some(object);
                     self.candidate.granted(lease, sent, self.now());
+                    self.backoff.reset();
+                    self.logged = None;
                 }
                 None => self.failed(&Error::Unreadable),
             },
@@ -206,11 +233,19 @@ impl<'a> LeaderElector<'a> {
     }
 
     fn failed(&mut self, error: &Error) {
-        warn!(
+        let message = format!(
             "the lease {} could not be acquired or renewed: {error}",
             self.lease()
         );
+        if self.logged.as_ref() != Some(&message) {
+            warn!("{message}");
+            self.logged = Some(message);
+        }
         self.candidate.refused(self.now());
+        if error.lasts() {
+            let pause = self.backoff.next(None);
+            self.candidate.postpone(self.now(), pause);
+        }
     }
 
     /// Reads the Lease; if that fails, its last known state stays.
@@ -263,7 +298,11 @@ impl<'a> LeaderElector<'a> {
                 "metadata": {"name": config.name, "namespace": config.namespace},
                 "spec": claim,
             });
-            return Ok(self.api.create(namespace, &lease).await?);
+            return match self.api.create(namespace, &lease).await {
+                // A collection always exists: what is missing is the namespace around it.
+                Err(requests::Error::NotFound) => Err(Error::NoNamespace(config.namespace.clone())),
+                created => Ok(created?),
+            };
         };
         self.write(version, claim).await
     }
