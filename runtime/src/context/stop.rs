@@ -8,6 +8,9 @@ use kopf_core::background::stopping::{StopReason, StopReasons};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
+/// One wait of a sleeping thread; it then looks at the time again.
+const LONGEST_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// The signal that a daemon or timer should stop, with the reasons; cheap to clone.
 ///
 /// Tasks and threads can poll it, wait for it, and sleep until it is set.
@@ -69,15 +72,18 @@ impl StopSignal {
     /// [`DaemonContext::blocking`](crate::DaemonContext::blocking).
     #[must_use = "false means that the handler should return"]
     pub fn sleep_blocking(&self, duration: Duration) -> bool {
-        let deadline = Instant::now() + duration;
+        // No deadline if the clock cannot express it.
+        let deadline = Instant::now().checked_add(duration);
         let signal = self.source.signal();
         let mut reasons = signal.lock();
         while reasons.is_empty() {
-            let left = deadline.saturating_duration_since(Instant::now());
+            let left = deadline.map_or(LONGEST_WAIT, |deadline| {
+                deadline.saturating_duration_since(Instant::now())
+            });
             if left.is_zero() {
                 return true;
             }
-            let woken = signal.raised.wait_timeout(reasons, left);
+            let woken = signal.raised.wait_timeout(reasons, left.min(LONGEST_WAIT));
             (reasons, _) = woken.unwrap_or_else(PoisonError::into_inner);
         }
         false
@@ -175,6 +181,14 @@ mod tests {
         let reasons = stop.reasons();
         assert!(reasons.contains(StopReason::OperatorPausing));
         assert!(reasons.contains(StopReason::OperatorExiting));
+    }
+
+    #[test]
+    fn a_thread_may_sleep_longer_than_the_clock_can_express() {
+        let (signal, stop) = signal();
+        let sleeper = std::thread::spawn(move || stop.sleep_blocking(Duration::MAX));
+        assert!(signal.raise(StopReason::OperatorExiting));
+        assert!(!sleeper.join().expect("the thread does not panic"));
     }
 
     #[test]

@@ -27,6 +27,9 @@ use crate::watch::{
     ObjectKey, QueueItem, ReceiverDropped, StreamMessage, WatchEvent, WatchEventType,
 };
 
+/// A [`DelayQueue`] panics on delays of more than about two years; functions may ask for any.
+const LONGEST_RETRY_DELAY: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
 /// The number of objects that are evaluated at once.
 const AT_ONCE: usize = 16;
 
@@ -286,7 +289,10 @@ impl IndexUpdater {
         if records.iter().all(Option::is_none) {
             return;
         }
-        let timer = delay.map(|delay| self.retries.insert(Arc::clone(key), delay));
+        let timer = delay.map(|delay| {
+            let delay = delay.min(LONGEST_RETRY_DELAY);
+            self.retries.insert(Arc::clone(key), delay)
+        });
         let failed = FailedObject {
             records,
             text,

@@ -24,6 +24,9 @@ use crate::task::heartbeat::OperatorPhase;
 /// The time that cleanup handlers get at least, also when stopping has used up the deadline.
 const MIN_CLEANUP_TIME: Duration = Duration::from_secs(1);
 
+/// The time for cleanup handlers if the settings name one that the clock cannot express.
+const LONGEST_CLEANUP_TIME: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
 impl Operator {
     /// Handles objects until `stop` is ready, then lets running handlers finish.
     ///
@@ -110,7 +113,10 @@ async fn run(
     let heartbeats = &observability.state.heartbeats;
     heartbeats.enter_phase(OperatorPhase::Stopping);
     let begun = stopped.get().map_or_else(Instant::now, |stopped| *stopped);
-    let end = (begun + deadline).max(Instant::now() + MIN_CLEANUP_TIME);
+    let least = Instant::now() + MIN_CLEANUP_TIME;
+    let end = begun
+        .checked_add(deadline)
+        .map_or(least + LONGEST_CLEANUP_TIME, |end| end.max(least));
     let mut cx = CleanupContext::new(client, indices);
     let cleaned = clean_up(&cleanups, &mut cx, default_backoff, end).await;
     ended?;
