@@ -15,6 +15,7 @@ mod memory;
 pub(crate) mod persist;
 mod reverts;
 mod turn;
+mod unwritten;
 
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -32,6 +33,7 @@ use self::batch::{BatchMode, ByteBudget, EventBatch, QueuedEvent};
 pub(crate) use self::kind::HandledKind;
 use self::kinds::HandledKinds;
 use self::reverts::RevertTracker;
+use self::unwritten::UnwrittenTurns;
 use crate::background::Background;
 use crate::client::resource_version::ResourceVersion;
 use crate::coordination::pause::PauseGate;
@@ -40,7 +42,7 @@ use crate::events::posting::EventSeverity;
 use crate::handler::memo::Memos;
 use crate::process::execute::handler_scope::{HandlerScope, OperatorServices};
 use crate::process::memory::Memory;
-use crate::process::persist::apply::{ObjectWriter, WriteRejected};
+use crate::process::persist::apply::{ObjectWriter, OnForbidden, WriteRejected};
 use crate::queue::{NextCall, Processor};
 use crate::settings::Settings;
 use crate::task::panic_message;
@@ -55,6 +57,7 @@ pub(crate) struct Pipeline {
     stop: CancellationToken,
     budget: ByteBudget,
     reverts: RevertTracker,
+    unwritten: UnwrittenTurns,
 }
 
 /// The handling of one object during one call of the pipeline.
@@ -67,6 +70,7 @@ struct ObjectHandling<'a> {
     pause_gate: &'a PauseGate,
     stop: &'a CancellationToken,
     reverts: &'a RevertTracker,
+    unwritten: &'a UnwrittenTurns,
     subject: ObjectRef,
 }
 
@@ -115,6 +119,17 @@ enum TurnResult {
     LeaseEnded,
 }
 
+// === impl Error ===
+
+impl Error {
+    fn with_source(&self) -> String {
+        match std::error::Error::source(self) {
+            Some(source) => format!("{self}: {source}"),
+            None => self.to_string(),
+        }
+    }
+}
+
 // === impl Pipeline ===
 
 impl Pipeline {
@@ -134,6 +149,7 @@ impl Pipeline {
             stop,
             budget,
             reverts: RevertTracker::default(),
+            unwritten: UnwrittenTurns::default(),
         }
     }
 
@@ -151,6 +167,7 @@ impl Pipeline {
             pause_gate: &self.services.pause_gate,
             stop: &self.stop,
             reverts: &self.reverts,
+            unwritten: &self.unwritten,
             subject: kind.subject(key),
             kind,
         }
@@ -293,6 +310,7 @@ impl ObjectHandling<'_> {
             memos.forget(&self.key.uid);
         }
         self.reverts.forget(&self.key.uid);
+        self.unwritten.forget(&self.key.uid);
         NextCall::Forget
     }
 
@@ -349,6 +367,7 @@ impl ObjectHandling<'_> {
             key: self.key,
             status: self.kind.spec().status,
             pause_gate: self.pause_gate,
+            on_forbidden: OnForbidden::Retry(Some(self.stop)),
         }
     }
 
@@ -363,8 +382,7 @@ impl ObjectHandling<'_> {
 
     /// Logs and posts that the runtime itself cannot go on with the object for now.
     fn report_error(&self, error: &Error, delay: Duration) {
-        let cause = std::error::Error::source(error).map(|cause| format!(": {cause}"));
-        let message = format!("{error}{}", cause.unwrap_or_default());
+        let message = error.with_source();
         self.subject
             .span()
             .in_scope(|| error!("{message}; trying again in {delay:?}"));

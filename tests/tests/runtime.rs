@@ -48,6 +48,8 @@ mod permissions;
 mod posting;
 #[path = "runtime/process.rs"]
 mod process;
+#[path = "runtime/rejected_writes.rs"]
+mod rejected_writes;
 #[path = "runtime/replicas.rs"]
 mod replicas;
 #[path = "runtime/reverted_writes.rs"]

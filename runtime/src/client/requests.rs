@@ -55,6 +55,11 @@ pub(crate) enum Error {
     Conflict(String),
     #[error("the server rejected the content: {0}")]
     Invalid(String),
+    /// A permission is missing, or an admission policy or webhook forbids the request.
+    #[error("the server forbids the request: {0}")]
+    Forbidden(String),
+    #[error("the server failed with status {code}: {message}")]
+    Status { code: u16, message: String },
     #[error("the server asked to retry later: {message}")]
     Busy {
         message: String,
@@ -67,6 +72,9 @@ pub(crate) enum Error {
     #[error("the request failed: {0}")]
     Request(#[source] Box<kube::Error>),
 }
+
+/// The words of etcd for an object above its limit of 1.5 MiB.
+const TOO_LARGE_FOR_ETCD: &str = "etcdserver: request is too large";
 
 /// One page of a list.
 #[derive(Debug)]
@@ -410,23 +418,20 @@ impl Error {
     pub(crate) fn is_transient(&self) -> bool {
         match self {
             Self::Busy { .. } | Self::Timeout => true,
-            Self::Request(error) => {
-                !matches!(&**error, kube::Error::Api(status) if status.code < 500)
-            }
+            Self::Status { code, .. } => *code >= 500,
+            Self::Request(_) => true,
             Self::Expired
             | Self::NotFound
             | Self::Conflict(_)
             | Self::Invalid(_)
+            | Self::Forbidden(_)
             | Self::Decode(_) => false,
         }
     }
 
     /// Whether the operator lacks the permission for the request.
     pub(crate) fn is_forbidden(&self) -> bool {
-        let Self::Request(error) = self else {
-            return false;
-        };
-        matches!(&**error, kube::Error::Api(status) if status.code == 403)
+        matches!(self, Self::Forbidden(_))
     }
 
     pub(crate) fn retry_after(&self) -> Option<Duration> {
@@ -462,7 +467,15 @@ impl From<kube::Error> for Error {
                 message: status.message.clone(),
                 retry_after,
             },
-            _ => Self::Request(Box::new(error)),
+            403 => Self::Forbidden(status.message.clone()),
+            // The object is larger than etcd accepts; the API server has no code for that.
+            500 if status.message.contains(TOO_LARGE_FOR_ETCD) => {
+                Self::Invalid(status.message.clone())
+            }
+            code => Self::Status {
+                code,
+                message: status.message.clone(),
+            },
         }
     }
 }

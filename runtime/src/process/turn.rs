@@ -20,6 +20,7 @@ use tracing::{Instrument as _, debug, info, warn};
 
 use super::kind::ChangeHandlerRef;
 use super::reverts::TurnStart;
+use super::unwritten::UnwrittenTurn;
 use super::{Error, ObjectHandling, TurnResult};
 use crate::background::ObservedObject;
 use crate::context::change::{ChangeInputs, HandlerEffects};
@@ -28,7 +29,9 @@ use crate::events::log_layer::LogPoster;
 use crate::events::span;
 use crate::process::execute::report;
 use crate::process::memory::Memory;
-use crate::process::persist::apply::{OnConflict, ReadBack, WriteResult, apply};
+use crate::process::persist::apply::{
+    ObjectWriter, OnConflict, OnForbidden, ReadBack, WriteResult, apply,
+};
 
 /// The time until a custom lifecycle that has picked no handler is asked again.
 const PAUSE_WITHOUT_CHOICE: Duration = Duration::from_secs(1);
@@ -43,7 +46,7 @@ struct CalledHandler {
 
 /// The write of a turn.
 #[derive(Clone)]
-struct TurnWrite {
+pub(super) struct TurnWrite {
     patch: ObjectPatch,
     on_conflict: OnConflict,
     read_back: ReadBack,
@@ -58,6 +61,10 @@ impl ObjectHandling<'_> {
         memory: &mut Memory,
         current: &Arc<Value>,
     ) -> Result<TurnResult, Error> {
+        let epoch = self.pause_gate.epoch();
+        if let Some(unwritten) = self.unwritten.take(&self.key.uid, epoch) {
+            return self.write_or_keep(current, unwritten).await;
+        }
         let input = self.cycle_input(memory, current);
         let digest = match self.reverts.check(self, memory, &input) {
             TurnStart::Unrestricted => None,
@@ -120,7 +127,8 @@ impl ObjectHandling<'_> {
         let reason = cycle.reason();
         let (write, conclusion) = self.conclude(cycle, &called, waits_for_background);
         let (turn, conclusion) = if called.iter().any(CalledHandler::has_effects) {
-            match self.write(current, write).await {
+            let retry = OnForbidden::Retry(Some(self.stop));
+            match self.write(current, write, retry).await {
                 Err(Error::WriteRejected(rejected)) => {
                     let reason = format!("the API server rejects its patch: {rejected}");
                     self.write_as_failed(memory, current, called, &reason, waits_for_background)
@@ -331,39 +339,63 @@ impl ObjectHandling<'_> {
         }
     }
 
-    /// Writes a patch that no handler can repair, again and again, until the API server accepts it.
+    /// Writes a patch that no handler can repair.
     ///
+    /// If the API server rejects it, it is kept, and the next turn of the object writes it.
     /// Handlers are not called again for it: they are done, and only their progress is missing.
     async fn write_record(
         &self,
         current: &Arc<Value>,
         write: TurnWrite,
     ) -> Result<TurnResult, Error> {
-        let mut failures = 0;
-        loop {
-            let error = match self.write(current, write.clone()).await {
-                Err(Error::WriteRejected(rejected)) => Error::WriteRejected(rejected),
-                written => return written,
-            };
-            let delay = self.settings.queueing.error_delay(failures);
-            failures += 1;
-            self.report_error(&error, delay);
-            tokio::select! {
-                () = tokio::time::sleep(delay) => {}
-                () = self.stop.cancelled() => return Err(error),
-                () = self.pause_gate.lease_ended() => return Ok(TurnResult::LeaseEnded),
-            }
-        }
+        let unwritten = UnwrittenTurn::new(write, self.pause_gate.epoch());
+        self.write_or_keep(current, unwritten).await
     }
 
-    async fn write(&self, current: &Arc<Value>, mut write: TurnWrite) -> Result<TurnResult, Error> {
+    /// Writes a turn, or keeps it until the API server accepts it. The worker does not wait.
+    async fn write_or_keep(
+        &self,
+        current: &Arc<Value>,
+        mut unwritten: UnwrittenTurn,
+    ) -> Result<TurnResult, Error> {
+        let write = unwritten.write.clone();
+        let error = match self.write(current, write, OnForbidden::Reject).await {
+            Err(error @ Error::WriteRejected(_)) => error,
+            written => {
+                if unwritten.failures > 0 && written.is_ok() {
+                    info!("the progress of the handlers is written now");
+                }
+                return written;
+            }
+        };
+        let delay = self.settings.queueing.error_delay(unwritten.failures);
+        let reason = error.with_source();
+        if unwritten.reason != reason {
+            self.report_error(&error, delay);
+            unwritten.reason = reason;
+        }
+        unwritten.failures = unwritten.failures.saturating_add(1);
+        self.unwritten.keep(&self.key.uid, unwritten);
+        Ok(TurnResult::Hold(delay))
+    }
+
+    async fn write(
+        &self,
+        current: &Arc<Value>,
+        mut write: TurnWrite,
+        on_forbidden: OnForbidden<'_>,
+    ) -> Result<TurnResult, Error> {
         let persistence = self.kind.persistence();
         persistence.purge_touch(ObjectView::new(current), &mut write.patch);
         if write.patch.is_empty() {
             return Ok(TurnResult::Done);
         }
+        let writer = ObjectWriter {
+            on_forbidden,
+            ..self.writer()
+        };
         match apply(
-            &self.writer(),
+            &writer,
             current,
             write.patch,
             write.on_conflict,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::field::FieldSource;
 use super::lowering::{LimitsCheck, Lowering};
-use super::{implied, index};
+use super::{implied_notes, index};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Span};
 use crate::load::manifest::{HandlerSection, ResourceSection, WebhookSection};
 use crate::load::schema::Schema;

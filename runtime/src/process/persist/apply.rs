@@ -11,6 +11,8 @@ use kopf_core::object::ObjectView;
 use kopf_core::object::patch::{ObjectPatch, PatchFn, apply_merge, json_patch};
 use kopf_core::object::patch_response::version_if_expected;
 use serde_json::{Value, json};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::pruned_fields;
@@ -23,6 +25,9 @@ use crate::watch::ObjectKey;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// The time for which a forbidden write is sent again.
+const FORBIDDEN_RETRIES: Duration = Duration::from_secs(50);
 
 /// The result of a write that the API server did not reject.
 #[derive(Debug)]
@@ -66,12 +71,23 @@ pub(crate) enum ReadBack {
     IfUnexpected,
 }
 
+/// The reaction to a write that the API server forbids, for want of a permission or by a policy.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum OnForbidden<'a> {
+    /// The write is rejected at once: the caller tries it again later.
+    Reject,
+    /// The write is sent again for about a minute, as by Kopf: permissions take time to arrive.
+    /// A stop of the operator ends that.
+    Retry(Option<&'a CancellationToken>),
+}
+
 /// Writes to one object.
 pub(crate) struct ObjectWriter<'a> {
     pub(crate) api: &'a KindApi,
     pub(crate) key: &'a ObjectKey,
     pub(crate) status: StatusSubresource,
     pub(crate) pause_gate: &'a PauseGate,
+    pub(crate) on_forbidden: OnForbidden<'a>,
 }
 
 /// The part of an object that one endpoint can change.
@@ -85,6 +101,8 @@ enum ObjectPart {
 #[derive(Clone, Copy)]
 enum ObjectRequest<'a> {
     Get,
+    /// The same, for a caller to which a forbidden object is one that exists.
+    Check,
     Patch(PatchTarget, &'a PatchBody<'a>),
 }
 
@@ -122,6 +140,8 @@ struct PatchWrite<'a> {
     read_back: ReadBack,
     /// The status that was written, if the object was as expected and not decoded after it.
     unread_status: Option<Value>,
+    /// The status that was written, if the object was decoded after it.
+    read_status: Option<Value>,
     status_answer: Option<WriteAnswer>,
 }
 
@@ -154,6 +174,7 @@ pub(crate) async fn apply(
             ReadBack::Always
         },
         unread_status: None,
+        read_status: None,
         status_answer: None,
     };
     if let Some(status) = requests.status.take()
@@ -168,7 +189,7 @@ pub(crate) async fn apply(
         on_conflict,
     };
     match write.send_body(edits).await {
-        Ok(answer) => Ok(write.result(answer, requests.body.as_ref())),
+        Ok(answer) => Ok(write.result(answer, requests.body.as_ref(), known)),
         Err(failure) => failure.into_result(),
     }
 }
@@ -205,6 +226,7 @@ impl PatchWrite<'_> {
                 // The next request starts from a state that may be unexpected.
                 self.read_back = ReadBack::Always;
                 self.known = Arc::clone(&object);
+                self.read_status = Some(status);
                 self.status_answer = Some(WriteAnswer::Object(object));
             }
             Ok(WriteAnswer::AsExpected(version)) => {
@@ -243,14 +265,28 @@ impl PatchWrite<'_> {
         Ok(Some(answer))
     }
 
-    fn result(self, answer: Option<WriteAnswer>, merge: Option<&Value>) -> WriteResult {
+    /// `before` is the state that was known before the first request.
+    fn result(
+        self,
+        answer: Option<WriteAnswer>,
+        merge: Option<&Value>,
+        before: &Value,
+    ) -> WriteResult {
         if let (Some(WriteAnswer::Object(object)), Some(merge)) = (&answer, merge) {
             let stripped = pruned_fields::stripped(merge, object);
             if !stripped.is_empty() {
                 return WriteResult::Stripped(Arc::clone(object), stripped);
             }
         }
+        let wanted = [self.read_status.as_ref(), merge];
         match answer.or(self.status_answer) {
+            // The API server gives no new version to a write that changes nothing.
+            Some(WriteAnswer::Object(object))
+                if version(&object) == version(before)
+                    && wanted.into_iter().flatten().all(|it| is_so(it, &object)) =>
+            {
+                WriteResult::Unchanged
+            }
             Some(WriteAnswer::Object(object)) => WriteResult::Written(object),
             Some(WriteAnswer::AsExpected(version)) => WriteResult::AsExpected(version),
             None => WriteResult::Unchanged,
@@ -345,7 +381,8 @@ impl ObjectWriter<'_> {
     }
 
     async fn exists(&self) -> bool {
-        !matches!(self.fetch().await, Err(WriteFailure::Gone))
+        let check = self.request(ObjectRequest::Check, |text| self.decode(text));
+        !matches!(check.await, Err(WriteFailure::Gone))
     }
 
     /// Sends a request until there is an answer, or until the lease has ended.
@@ -369,9 +406,12 @@ impl ObjectWriter<'_> {
         let name = &self.key.name;
         let namespace = self.key.namespace.as_deref();
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
+        let begun = Instant::now();
         loop {
             let answer = match request {
-                ObjectRequest::Get => self.api.get_text(namespace, name).await,
+                ObjectRequest::Get | ObjectRequest::Check => {
+                    self.api.get_text(namespace, name).await
+                }
                 ObjectRequest::Patch(target, patch) => {
                     let answer = self.api.patch_text(namespace, name, target, patch);
                     answer.await
@@ -385,6 +425,11 @@ impl ObjectWriter<'_> {
                 Err(requests::Error::Invalid(message)) => {
                     return Err(WriteFailure::WriteRejected(message));
                 }
+                Err(requests::Error::Forbidden(message))
+                    if self.ends_when_forbidden(request, begun.elapsed()) =>
+                {
+                    return Err(WriteFailure::WriteRejected(message));
+                }
                 Err(error) => error,
             };
             let pause = backoff.next(error.retry_after());
@@ -392,7 +437,32 @@ impl ObjectWriter<'_> {
                 "a request for the object failed: {error}; trying again in {:.1} s",
                 pause.as_secs_f32()
             );
-            tokio::time::sleep(pause).await;
+            self.sleep_unless_stopped(pause, error.is_forbidden()).await;
+        }
+    }
+
+    /// Whether a request that the API server forbids is given up.
+    fn ends_when_forbidden(&self, request: ObjectRequest<'_>, elapsed: Duration) -> bool {
+        match (request, self.on_forbidden) {
+            (ObjectRequest::Get, _) => false,
+            (ObjectRequest::Check, _) | (_, OnForbidden::Reject) => true,
+            (_, OnForbidden::Retry(stop)) => {
+                elapsed >= FORBIDDEN_RETRIES || stop.is_some_and(CancellationToken::is_cancelled)
+            }
+        }
+    }
+
+    /// Sleeps; a stop of the operator does not wait for a write that is forbidden.
+    async fn sleep_unless_stopped(&self, pause: Duration, forbidden: bool) {
+        let sleep = tokio::time::sleep(pause);
+        match self.on_forbidden {
+            OnForbidden::Retry(Some(stop)) if forbidden && !stop.is_cancelled() => {
+                tokio::select! {
+                    () = sleep => {}
+                    () = stop.cancelled() => {}
+                }
+            }
+            _ => sleep.await,
         }
     }
 
@@ -480,6 +550,17 @@ fn joined(body: &Value, mut status: Value) -> Value {
     both
 }
 
+/// Whether an object already has everything that a merge patch sets, and nothing that it removes.
+fn is_so(merge: &Value, object: &Value) -> bool {
+    let Value::Object(merge) = merge else {
+        return merge == object;
+    };
+    merge.iter().all(|(key, wanted)| match object.get(key) {
+        None => wanted.is_null() || wanted.as_object().is_some_and(pruned_fields::only_removes),
+        Some(present) => is_so(wanted, present),
+    })
+}
+
 fn version(body: &Value) -> Option<&str> {
     ObjectView::new(body).resource_version()
 }
@@ -487,6 +568,30 @@ fn version(body: &Value) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_merge_patch_that_changes_nothing_is_recognised() {
+        let object = json!({
+            "metadata": {"labels": {"a": "1"}, "resourceVersion": "5"},
+            "status": {"phase": "Ready", "list": [1, 2]},
+        });
+        for nothing in [
+            json!({}),
+            json!({"status": {"phase": "Ready"}}),
+            json!({"status": {"list": [1, 2], "gone": null}}),
+            json!({"metadata": {"labels": {"a": "1"}, "annotations": {"x": null}}}),
+        ] {
+            assert!(is_so(&nothing, &object), "{nothing}");
+        }
+        for change in [
+            json!({"status": {"phase": "Failed"}}),
+            json!({"status": {"list": [1]}}),
+            json!({"status": null}),
+            json!({"metadata": {"annotations": {"x": "y"}}}),
+        ] {
+            assert!(!is_so(&change, &object), "{change}");
+        }
+    }
 
     #[test]
     fn each_endpoint_gets_its_part_of_the_edits_in_one_patch() {

@@ -7,7 +7,9 @@ use kopf_core::object::patch::ObjectPatch;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::apply::{ObjectWriter, OnConflict, ReadBack, WriteRejected, WriteResult, apply};
+use super::apply::{
+    ObjectWriter, OnConflict, OnForbidden, ReadBack, WriteRejected, WriteResult, apply,
+};
 use crate::client::requests::KindApi;
 use crate::client::resource::StatusSubresource;
 use crate::client::resource_version::ResourceVersion;
@@ -42,6 +44,7 @@ impl BackgroundObject {
             key: &self.key,
             status: self.status,
             pause_gate: &self.pause_gate,
+            on_forbidden: OnForbidden::Retry(None),
         };
         match apply(&writer, &known, patch, OnConflict::Repeat, ReadBack::Always).await? {
             WriteResult::Written(newer) | WriteResult::Stripped(newer, _) => {

@@ -11,7 +11,7 @@ use kopf_core::object::{ObjectView, finalizer};
 use serde_json::Value;
 use tracing::{info, warn};
 
-use super::apply::{ObjectWriter, OnConflict, ReadBack, WriteResult, apply};
+use super::apply::{ObjectWriter, OnConflict, OnForbidden, ReadBack, WriteResult, apply};
 use crate::client::backoff::Backoff;
 use crate::client::requests::{self, KindApi};
 use crate::client::resource::StatusSubresource;
@@ -76,6 +76,7 @@ impl FinalizerSweep {
             // Only the metadata is written.
             status: StatusSubresource::Absent,
             pause_gate: &self.pause_gate,
+            on_forbidden: OnForbidden::Retry(None),
         };
         let mut patch = ObjectPatch::new();
         let name = self.finalizer.clone();

@@ -65,7 +65,7 @@ fn compare(paths: &mut Vec<String>, path: String, patch: &Value, body: Option<&V
 }
 
 /// True if a patch only removes fields: the whole object may be missing then.
-fn only_removes(patch: &serde_json::Map<String, Value>) -> bool {
+pub(super) fn only_removes(patch: &serde_json::Map<String, Value>) -> bool {
     patch.values().all(|value| match value {
         Value::Null => true,
         Value::Object(inner) => only_removes(inner),

@@ -1,0 +1,66 @@
+//! Writes of turns that the API server rejects, kept in memory until it accepts them.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::turn::TurnWrite;
+
+/// The rejected writes by the uid of the object; most operators never have any.
+#[derive(Default)]
+pub(super) struct UnwrittenTurns {
+    // Held for the length of a lookup.
+    turns: Mutex<HashMap<String, UnwrittenTurn>>,
+}
+
+/// The write of a turn whose handlers were called, and that is not on the object yet.
+pub(super) struct UnwrittenTurn {
+    pub(super) write: TurnWrite,
+    /// How often the API server rejected it.
+    pub(super) failures: u32,
+    /// The reason that was reported last.
+    pub(super) reason: String,
+    /// The epoch of the pause gate: after a pause, another operator may have handled the object.
+    epoch: u64,
+}
+
+// === impl UnwrittenTurns ===
+
+impl UnwrittenTurns {
+    pub(super) fn keep(&self, uid: &str, turn: UnwrittenTurn) {
+        self.lock().insert(uid.to_owned(), turn);
+    }
+
+    /// Takes the write of this object, unless it is from before a pause.
+    pub(super) fn take(&self, uid: &str, epoch: u64) -> Option<UnwrittenTurn> {
+        let mut turns = self.lock();
+        if turns.is_empty() {
+            return None;
+        }
+        turns.remove(uid).filter(|turn| turn.epoch == epoch)
+    }
+
+    /// Forgets an object that is gone.
+    pub(super) fn forget(&self, uid: &str) {
+        let mut turns = self.lock();
+        if !turns.is_empty() {
+            turns.remove(uid);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, UnwrittenTurn>> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl UnwrittenTurn ===
+
+impl UnwrittenTurn {
+    pub(super) fn new(write: TurnWrite, epoch: u64) -> Self {
+        Self {
+            write,
+            failures: 0,
+            reason: String::new(),
+            epoch,
+        }
+    }
+}

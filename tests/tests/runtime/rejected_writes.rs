@@ -1,0 +1,236 @@
+//! Writes that the API server forbids, and writes that change nothing.
+
+use std::time::{Duration, Instant};
+
+use kopf_runtime::{
+    ChangeHandler, LeaderElectionSettings, On, Operator, ResourceHandlers, Settings,
+};
+use kopf_tests::{TestFailure, TestResult, eventually, try_eventually};
+use kube::ResourceExt as _;
+use serde_json::json;
+
+use crate::fixture::{HandlerFixture, records};
+
+/// Makes the API server answer 403 to updates of the object `denied` for which this CEL expression
+/// is false, and waits until it does. The test is over before it is deleted with the sandbox.
+async fn forbid_unless(fixture: &HandlerFixture, expression: &str) -> TestResult {
+    let policy = format!(
+        "
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {{name: $NAMESPACE}}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    resourceRules:
+      - {{apiGroups: [$GROUP], apiVersions: [v1], operations: [UPDATE], resources: [widgets]}}
+  validations:
+    - expression: >-
+        object.metadata.name != 'denied' || {expression}
+      message: not on my watch
+      reason: Forbidden
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {{name: $NAMESPACE}}
+spec: {{policyName: $NAMESPACE, validationActions: [Deny]}}
+"
+    );
+    fixture.sandbox.apply(&policy).await?;
+    fixture
+        .objects
+        .create("denied", json!({"spec": {"size": 0}}))
+        .await?;
+    let edit = json!({"metadata": {
+        "labels": {"forbidden": "yes"},
+        "annotations": {"kopf.zalando.org/try": "it"},
+    }});
+    try_eventually("the policy is in force", async || {
+        let error = fixture.objects.merge("denied", edit.clone()).await.err();
+        Ok(error.map(|error| error.to_string()))
+    })
+    .await?;
+    // What was written before the policy was in force must not look like progress.
+    fixture.objects.delete("denied").await?;
+    fixture.objects.wait_gone("denied").await?;
+    let fresh = json!({"spec": {"size": 0}});
+    fixture.objects.create("denied", fresh).await?;
+    Ok(())
+}
+
+async fn events_with(fixture: &HandlerFixture, part: &str) -> Result<Vec<String>, kube::Error> {
+    let events = fixture.sandbox.objects("v1", "Event").await;
+    let events = events.expect("events are served");
+    let all = events.api().list(&Default::default()).await?;
+    Ok(all
+        .into_iter()
+        .filter_map(|event| event.data["message"].as_str().map(str::to_owned))
+        .filter(|message| message.contains(part))
+        .collect())
+}
+
+#[tokio::test]
+async fn a_patch_that_changes_nothing_succeeds_at_every_start() -> TestResult {
+    let mut fixture = HandlerFixture::new("unchanged").await?;
+    let sync = ChangeHandler::new("sync", On::create().or(On::resume()));
+    fixture.script("sync", |cx| {
+        cx.patch().label("synced", "yes");
+        cx.patch().status(json!({"phase": "Ready"}));
+        Ok(())
+    });
+    for start in 1..=3 {
+        let handlers = fixture.handlers([sync.clone()]);
+        let operator = fixture.start(handlers).await?;
+        if start == 1 {
+            fixture.create("one", 1).await?;
+        }
+        while fixture.next_call().await.object != "one" {}
+        // An object that is created now is handled after the other one is settled.
+        let later = format!("later-{start}");
+        fixture.create(&later, 2).await?;
+        fixture.wait_until_handled(&later, 2).await?;
+        let one = fixture.wait_until_handled("one", 1).await?;
+        assert_eq!(one.data["status"]["phase"], "Ready");
+        assert_eq!(one.labels()["synced"], "yes");
+        operator.stop().await?;
+        let again: Vec<_> = fixture
+            .calls_so_far()
+            .into_iter()
+            .filter(|call| call.object == "one")
+            .collect();
+        assert!(again.is_empty(), "start {start}: {again:?}");
+    }
+    assert!(events_with(&fixture, "has not changed").await?.is_empty());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_forbidden_patch_of_a_handler_fails_its_attempt_with_the_reason() -> TestResult {
+    let mut fixture = HandlerFixture::new("forbidden-patch").await?;
+    forbid_unless(&fixture, "!has(object.metadata.labels)").await?;
+    fixture.script("create_fn", |cx| {
+        if cx.retry() == 0 {
+            cx.patch().label("forbidden", "yes");
+        }
+        Ok(())
+    });
+    let handler = ChangeHandler::new("create_fn", On::create()).backoff(Duration::from_secs(1));
+    let handlers = fixture.handlers([handler]);
+    let operator = fixture.start(handlers).await?;
+    assert_eq!(fixture.next_call().await.retry, 0);
+    let version = format!("{}/v1", fixture.sandbox.group());
+    let widgets = fixture.sandbox.objects(&version, "Widget").await?;
+    let failed = widgets
+        .within(Duration::from_secs(120))
+        .wait_until("denied", "the attempt has failed", |it| {
+            records(it)
+                .get("create_fn")
+                .is_some_and(|record| record["retries"] == 1)
+        })
+        .await?;
+    let message = records(&failed)["create_fn"]["message"].to_string();
+    assert!(message.contains("not on my watch"), "{message}");
+    assert_eq!(fixture.next_call().await.retry, 1);
+    fixture.wait_until_handled("denied", 0).await?;
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn forbidden_progress_is_kept_and_neither_a_worker_nor_a_stop_waits_for_it() -> TestResult {
+    let mut fixture = HandlerFixture::new("forbidden-record").await?;
+    forbid_unless(&fixture, "!has(object.metadata.annotations)").await?;
+    let mut settings = Settings::default();
+    settings.queueing.worker_limit = 1;
+    let resource = create_handler(&fixture);
+    let operator = fixture.start_with(resource, settings).await?;
+    assert_eq!(fixture.next_call().await.object, "denied");
+    eventually("the reason is posted", async || {
+        let events = events_with(&fixture, "not on my watch").await.ok()?;
+        (!events.is_empty()).then_some(())
+    })
+    .await?;
+    fixture.create("fine", 1).await?;
+    fixture.wait_until_handled("fine", 1).await?;
+    assert_eq!(fixture.next_call().await.object, "fine");
+    let bindings = fixture
+        .sandbox
+        .objects(
+            "admissionregistration.k8s.io/v1",
+            "ValidatingAdmissionPolicyBinding",
+        )
+        .await?;
+    bindings.delete(fixture.sandbox.namespace()).await?;
+    fixture.wait_until_handled("denied", 0).await?;
+    let again = fixture.calls_so_far();
+    assert!(again.is_empty(), "the handler is not repeated: {again:?}");
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn a_stop_does_not_wait_for_a_forbidden_patch() -> TestResult {
+    let mut fixture = HandlerFixture::new("forbidden-stop").await?;
+    forbid_unless(
+        &fixture,
+        "(!has(object.metadata.labels) && !has(object.metadata.annotations))",
+    )
+    .await?;
+    fixture.script("create_fn", |cx| {
+        cx.patch().label("forbidden", "yes");
+        Ok(())
+    });
+    let handlers = create_handler(&fixture);
+    let operator = fixture.start(handlers).await?;
+    assert_eq!(fixture.next_call().await.retry, 0);
+    let user = operator.user.clone();
+    eventually("the patch is sent", async || {
+        let requests = fixture.sandbox.requests_of(&user).await.ok()?;
+        let mut patches = requests.iter().filter(|request| request.verb == "patch");
+        patches.next().map(|_| ())
+    })
+    .await?;
+    let begun = Instant::now();
+    operator.stop().await?;
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(10), "the stop took {took:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_missing_namespace_of_the_lease_is_asked_for_seldom_until_it_exists() -> TestResult {
+    let mut fixture = HandlerFixture::new("no-namespace").await?;
+    let namespace = format!("{}-lease", fixture.sandbox.namespace());
+    let handlers = fixture.handlers([ChangeHandler::new("create_fn", On::create())]);
+    let operator =
+        Operator::new("fixture")
+            .resource(handlers)
+            .leader_election(LeaderElectionSettings {
+                namespace: Some(namespace.clone()),
+                ..LeaderElectionSettings::default()
+            });
+    let operator = fixture.start_operator(operator).await?;
+    fixture.create("one", 1).await?;
+    let user = operator.user.clone();
+    let attempts = async || -> Result<usize, TestFailure> {
+        let requests = fixture.sandbox.requests_of(&user).await?;
+        let leases = requests.iter().filter(|request| {
+            request.verb == "create" && request.resource.as_deref() == Some("leases")
+        });
+        Ok(leases.count())
+    };
+    try_eventually("the lease was asked for twice", async || {
+        Ok((attempts().await? >= 2).then_some(()))
+    })
+    .await?;
+    assert!(attempts().await? < 10, "a hot loop");
+    let text = format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {namespace}}}\n");
+    fixture.sandbox.apply(&text).await?;
+    fixture.wait_until_handled("one", 1).await?;
+    operator.stop().await?;
+    let namespaces = fixture.sandbox.objects("v1", "Namespace").await?;
+    namespaces.delete(&namespace).await?;
+    Ok(())
+}
+
+fn create_handler(fixture: &HandlerFixture) -> ResourceHandlers {
+    fixture.handlers([ChangeHandler::new("create_fn", On::create())])
+}
