@@ -36,7 +36,7 @@ use tracing::error;
 use self::attempt::InstanceRunner;
 use self::declaration::{BackgroundHandler, RegisteredBackground};
 use self::instance::{Instance, InstanceEndOnDrop};
-use self::scheduler::SchedulerCommand;
+use self::timer::SchedulerCommand;
 use self::timer::Timer;
 use crate::client::resource_version::ResourceVersion;
 use crate::process::execute::handler_scope::OperatorServices;

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::add_args::{DaemonArgs, HandlerArgs, IndexArgs, TimerArgs, WebhookArgs};
+use super::add_args::{AddWebhookArgs, DaemonArgs, HandlerArgs, IndexArgs, TimerArgs};
 use super::console::Console;
 use super::exit_status::CommandStatus;
 use super::hook::{self, HookArgs, ProbeArgs};
@@ -27,7 +27,7 @@ enum Addition {
     /// Objects found by a key, in memory
     Index(Box<IndexArgs>),
     /// A function that validates or mutates objects
-    Webhook(Box<WebhookArgs>),
+    Webhook(Box<AddWebhookArgs>),
     /// A function that must succeed before the operator sends its first request
     Startup(HookArgs),
     /// A function that is called when the operator stops

@@ -129,7 +129,7 @@ pub(super) struct IndexArgs {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct WebhookArgs {
+pub(super) struct AddWebhookArgs {
     /// The kind, as in kopf.yaml or its CRD
     kind: String,
     /// The name of the function
@@ -313,9 +313,9 @@ impl CommonArgs {
     }
 }
 
-// === impl WebhookArgs ===
+// === impl AddWebhookArgs ===
 
-impl WebhookArgs {
+impl AddWebhookArgs {
     pub(super) fn entry(&self) -> NewEntry<'_> {
         NewEntry {
             manifest: self.manifest.as_deref(),

@@ -6,7 +6,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::task::{JoinError, JoinSet};
@@ -16,7 +15,7 @@ use tokio_util::time::DelayQueue;
 use tokio_util::time::delay_queue::Expired;
 use tracing::{error, warn};
 
-use super::timer::{Timer, TimerDue};
+use super::timer::{SchedulerCommand, Timer, TimerDue};
 use super::timer_calls::TimerCalls;
 use crate::queue::HEARTBEAT;
 use crate::queue::worker_limit::QueueLimits;
@@ -27,18 +26,6 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(24 * 3600);
 
 /// The time for aborted tasks to be dropped.
 const ABORT_GRACE: Duration = Duration::from_secs(1);
-
-/// A request to the scheduler.
-pub(super) enum SchedulerCommand {
-    /// Run this task.
-    Spawn(BoxFuture<'static, ()>),
-    /// Schedule a timer.
-    Arm(Arc<Timer>),
-    /// Take a timer out of the delay queue.
-    Disarm(Arc<Timer>),
-    /// Start one more caller of due timers.
-    AddCaller,
-}
 
 struct Scheduler {
     origin: Instant,

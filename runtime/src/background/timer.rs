@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures::future::BoxFuture;
 use jiff::Timestamp;
 use kopf_core::background::timing::Ticker;
 use kopf_core::background::{Moment, stopping::StopReason};
@@ -10,8 +11,19 @@ use kopf_core::progress::record::Record;
 use tokio_util::time::delay_queue;
 
 use super::attempt::{AttemptEnd, InstanceRunner};
-use super::scheduler::SchedulerCommand;
 use crate::registration::RegisteredTimer;
+
+/// A request to the scheduler.
+pub(super) enum SchedulerCommand {
+    /// Run this task.
+    Spawn(BoxFuture<'static, ()>),
+    /// Schedule a timer.
+    Arm(Arc<Timer>),
+    /// Take a timer out of the delay queue.
+    Disarm(Arc<Timer>),
+    /// Start one more caller of due timers.
+    AddCaller,
+}
 
 /// One timer of one object; small, as there may be very many.
 pub(super) struct Timer {

@@ -13,8 +13,7 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::task::{coop, yield_now};
 use tokio::time::Instant;
 
-use super::scheduler::SchedulerCommand;
-use super::timer::Timer;
+use super::timer::{SchedulerCommand, Timer};
 use crate::queue::worker_limit::{QueueLimits, run_with_permit};
 
 /// A caller that has been busy for longer yields its thread and requests another caller.

@@ -293,7 +293,7 @@ async fn webhooks_and_probes_are_served_during_a_pause_which_health_and_metrics_
     let target = fixture.start(&[("HEALTH_WEBHOOK", "yes")]).await?;
     target
         .process
-        .wait_for_log("the API server knows the webhooks")
+        .wait_for_log("the webhooks are configured")
         .await?;
     target.until(READINESS, 200).await?;
     let refused = json!({"spec": {"do": "refuse"}});

@@ -71,7 +71,7 @@ async fn metrics_count_by_kind_and_handler() -> TestResult {
     let target = fixture.start(&[("HEALTH_WEBHOOK", "yes")]).await?;
     target
         .process
-        .wait_for_log("the API server knows the webhooks")
+        .wait_for_log("the webhooks are configured")
         .await?;
     target.until("/readyz", 200).await?;
     let kind = format!("Widget.{}", fixture.sandbox.group());

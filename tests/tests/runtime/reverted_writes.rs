@@ -192,7 +192,7 @@ async fn annotations_that_another_client_removes_slow_the_handler_down() -> Test
         let handled = one.annotations().contains_key(LAST_HANDLED);
         handled.then(|| json!({"metadata": {"annotations": {LAST_HANDLED: null}}}))
     });
-    wait_for_event(&fixture, "bring the former state back").await?;
+    wait_for_event(&fixture, "the former state is back").await?;
     let pauses = other_client.wait_for_reverts(3).await?;
     assert!(pauses >= Duration::from_secs(2), "{pauses:?}");
     let calls = fixture.calls_so_far().len();
@@ -221,7 +221,7 @@ async fn a_patch_that_another_client_reverts_slows_the_handler_down() -> TestRes
         .objects
         .merge("one", json!({"spec": {"size": 2}}))
         .await?;
-    wait_for_event(&fixture, "bring the former state back").await?;
+    wait_for_event(&fixture, "the former state is back").await?;
     let calls = fixture.calls_so_far().len();
     assert!(calls < 50, "{calls} calls");
     drop(other_client);

@@ -14,7 +14,6 @@ use crate::{
     progress::record::Record,
     turn::{
         TurnInput,
-        sub::SubTurn,
         tracker::{HandlerAttempt, Tracker},
     },
 };
@@ -60,11 +59,5 @@ impl<L> HandlerRun<L> {
         now: Timestamp,
     ) -> Consequence {
         self.tracker.finish(id, outcome, default_backoff, now)
-    }
-
-    /// Takes over the records of sub-handlers; their parent keeps them until it is done.
-    pub fn absorb(&mut self, sub: SubTurn) {
-        let SubTurn { level, tracker, .. } = sub;
-        self.tracker.absorb(&level.parent, tracker);
     }
 }

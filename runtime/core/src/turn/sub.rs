@@ -23,6 +23,16 @@ pub struct SubLevel {
     scope: FieldPath,
 }
 
+// === impl HandlerRun ===
+
+impl<L> HandlerRun<L> {
+    /// Takes over the records of sub-handlers; their parent keeps them until it is done.
+    pub fn absorb(&mut self, sub: SubTurn) {
+        let SubTurn { level, tracker, .. } = sub;
+        self.tracker.absorb(&level.parent, tracker);
+    }
+}
+
 // === impl SubTurn ===
 
 impl SubTurn {
