@@ -15,7 +15,7 @@ mod memory;
 pub(crate) mod persist;
 mod reverts;
 mod turn;
-mod unwritten;
+mod turn_write;
 
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -33,7 +33,7 @@ use self::batch::{BatchMode, ByteBudget, EventBatch, QueuedEvent};
 pub(crate) use self::kind::HandledKind;
 use self::kinds::HandledKinds;
 use self::reverts::RevertTracker;
-use self::unwritten::UnwrittenTurns;
+use self::turn_write::UnwrittenTurns;
 use crate::background::Background;
 use crate::client::resource_version::ResourceVersion;
 use crate::coordination::pause::PauseGate;

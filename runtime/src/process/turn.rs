@@ -20,7 +20,7 @@ use tracing::{Instrument as _, debug, info, warn};
 
 use super::kind::ChangeHandlerRef;
 use super::reverts::TurnStart;
-use super::unwritten::UnwrittenTurn;
+use super::turn_write::{TurnWrite, UnwrittenTurn};
 use super::{Error, ObjectHandling, TurnResult};
 use crate::background::ObservedObject;
 use crate::context::change::{ChangeInputs, HandlerEffects};
@@ -42,16 +42,6 @@ struct CalledHandler {
     outcome: Outcome,
     writes: ObjectPatch,
     subs: Vec<SubTurn>,
-}
-
-/// The write of a turn.
-#[derive(Clone)]
-pub(super) struct TurnWrite {
-    patch: ObjectPatch,
-    on_conflict: OnConflict,
-    read_back: ReadBack,
-    /// The change of the finalizer that is in the patch.
-    finalizer: FinalizerNeed,
 }
 
 impl ObjectHandling<'_> {
@@ -477,17 +467,6 @@ impl ObjectHandling<'_> {
         let mut patch = ObjectPatch::new();
         need.request(&self.kind.persistence().finalizer, &mut patch);
         patch
-    }
-}
-
-impl From<ObjectPatch> for TurnWrite {
-    fn from(patch: ObjectPatch) -> Self {
-        Self {
-            patch,
-            on_conflict: OnConflict::Repeat,
-            read_back: ReadBack::Always,
-            finalizer: FinalizerNeed::Settled,
-        }
     }
 }
 

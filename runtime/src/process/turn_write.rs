@@ -1,9 +1,22 @@
-//! Writes of turns that the API server rejects, kept in memory until it accepts them.
+//! The write of a turn; writes that the API server rejects are kept until it accepts them.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::turn::TurnWrite;
+use kopf_core::handler::finalizer_need::FinalizerNeed;
+use kopf_core::object::patch::ObjectPatch;
+
+use super::persist::apply::{OnConflict, ReadBack};
+
+/// The write of a turn.
+#[derive(Clone)]
+pub(super) struct TurnWrite {
+    pub(super) patch: ObjectPatch,
+    pub(super) on_conflict: OnConflict,
+    pub(super) read_back: ReadBack,
+    /// The change of the finalizer that is in the patch.
+    pub(super) finalizer: FinalizerNeed,
+}
 
 /// The rejected writes by the uid of the object; most operators never have any.
 #[derive(Default)]
@@ -21,6 +34,19 @@ pub(super) struct UnwrittenTurn {
     pub(super) reason: String,
     /// The epoch of the pause gate: after a pause, another operator may have handled the object.
     epoch: u64,
+}
+
+// === impl TurnWrite ===
+
+impl From<ObjectPatch> for TurnWrite {
+    fn from(patch: ObjectPatch) -> Self {
+        Self {
+            patch,
+            on_conflict: OnConflict::Repeat,
+            read_back: ReadBack::Always,
+            finalizer: FinalizerNeed::Settled,
+        }
+    }
 }
 
 // === impl UnwrittenTurns ===
