@@ -1,7 +1,7 @@
 //! The objects of a stream: a list that lacks one of them reveals a missed deletion.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
@@ -33,6 +33,9 @@ pub(super) struct KnownObjects {
     retention: Retention,
     epoch: u32,
     objects: HashMap<Box<str>, KnownObject>,
+    /// Deletions that the receiver does not have yet. A pause or the end of a namespace may cancel
+    /// the sending at any point, and no list names these objects again.
+    unsent_deletions: VecDeque<KeyedEvent>,
 }
 
 // === impl KnownObjects ===
@@ -44,6 +47,7 @@ impl KnownObjects {
             retention,
             epoch: 0,
             objects: HashMap::new(),
+            unsent_deletions: VecDeque::new(),
         }
     }
 
@@ -52,7 +56,8 @@ impl KnownObjects {
         self.epoch = self.epoch.wrapping_add(1);
     }
 
-    /// Notes a state of an object; none if the object has no name or uid.
+    /// Notes a state of an object, and returns it to be sent: none if the object has no name or
+    /// uid, and none for a deletion, which is [unsent](Self::unsent_deletion) then.
     pub(super) fn record(
         &mut self,
         event_type: WatchEventType,
@@ -63,60 +68,72 @@ impl KnownObjects {
             warn!("ignoring an object without a name or a uid");
             return None;
         };
-        let key = if event_type == WatchEventType::Deleted {
-            let known = self.objects.remove(&key.uid);
-            known.map_or_else(|| Arc::new(key), |known| known.key)
-        } else {
-            let last = match self.retention {
-                Retention::Identity => None,
-                Retention::Body => Some(Arc::clone(&text)),
-            };
-            match self.objects.entry(key.uid.clone()) {
-                Entry::Occupied(mut entry) => {
-                    let known = entry.get_mut();
-                    known.epoch = self.epoch;
-                    known.last = last;
-                    Arc::clone(&known.key)
-                }
-                Entry::Vacant(entry) => {
-                    let key = Arc::new(key);
-                    entry.insert(KnownObject {
-                        key: Arc::clone(&key),
-                        epoch: self.epoch,
-                        last,
-                    });
-                    key
-                }
-            }
-        };
         let watch_event = WatchEvent {
             event_type,
             version: header.version().map(ResourceVersion::new),
             text,
         };
+        if event_type == WatchEventType::Deleted {
+            let known = self.objects.remove(&key.uid);
+            let key = known.map_or_else(|| Arc::new(key), |known| known.key);
+            self.unsent_deletions.push_back((key, watch_event));
+            return None;
+        }
+        let key = self.insert(key, &watch_event.text);
         Some((key, watch_event))
     }
 
-    /// Deletion events for all objects: their namespace or kind is gone.
-    pub(super) fn remove_all(&mut self) -> Vec<KeyedEvent> {
-        self.begin_list();
-        self.take_missing()
+    fn insert(&mut self, key: ObjectKey, text: &Arc<RawValue>) -> Arc<ObjectKey> {
+        let last = match self.retention {
+            Retention::Identity => None,
+            Retention::Body => Some(Arc::clone(text)),
+        };
+        match self.objects.entry(key.uid.clone()) {
+            Entry::Occupied(mut entry) => {
+                let known = entry.get_mut();
+                known.epoch = self.epoch;
+                known.last = last;
+                Arc::clone(&known.key)
+            }
+            Entry::Vacant(entry) => {
+                let key = Arc::new(key);
+                entry.insert(KnownObject {
+                    key: Arc::clone(&key),
+                    epoch: self.epoch,
+                    last,
+                });
+                key
+            }
+        }
     }
 
-    /// Deletion events for the objects that the list did not name.
-    pub(super) fn take_missing(&mut self) -> Vec<KeyedEvent> {
+    /// The next deletion to be sent; it stays until [`deletion_sent`](Self::deletion_sent).
+    pub(super) fn unsent_deletion(&self) -> Option<KeyedEvent> {
+        self.unsent_deletions.front().cloned()
+    }
+
+    pub(super) fn deletion_sent(&mut self) {
+        self.unsent_deletions.pop_front();
+    }
+
+    /// Removes all objects: their namespace or kind is gone.
+    pub(super) fn remove_all(&mut self) {
+        self.begin_list();
+        self.remove_missing();
+    }
+
+    /// Removes the objects that the list did not name.
+    pub(super) fn remove_missing(&mut self) {
         let epoch = self.epoch;
-        self.objects
-            .extract_if(|_, known| known.epoch != epoch)
-            .map(|(_, known)| {
-                let watch_event = WatchEvent {
-                    event_type: WatchEventType::Deleted,
-                    version: None,
-                    text: known.last.unwrap_or_else(|| known.key.stub()),
-                };
-                (known.key, watch_event)
-            })
-            .collect()
+        let missing = self.objects.extract_if(|_, known| known.epoch != epoch);
+        self.unsent_deletions.extend(missing.map(|(_, known)| {
+            let watch_event = WatchEvent {
+                event_type: WatchEventType::Deleted,
+                version: None,
+                text: known.last.unwrap_or_else(|| known.key.stub()),
+            };
+            (known.key, watch_event)
+        }));
     }
 }
 
@@ -135,24 +152,21 @@ mod tests {
 
     fn record(known_objects: &mut KnownObjects, event_type: WatchEventType, text: &Arc<RawValue>) {
         let header = ObjectHeader::at(text).unwrap();
-        assert!(
-            known_objects
-                .record(event_type, &header, Arc::clone(text))
-                .is_some()
-        );
+        let recorded = known_objects.record(event_type, &header, Arc::clone(text));
+        assert_eq!(recorded.is_none(), event_type == WatchEventType::Deleted);
     }
 
-    /// The missing objects with their retained states.
-    fn take_missing(known_objects: &mut KnownObjects) -> Vec<(String, Value)> {
-        known_objects
-            .take_missing()
-            .into_iter()
-            .map(|(key, watch_event)| {
-                assert_eq!(watch_event.event_type, WatchEventType::Deleted);
-                let object: Value = serde_json::from_str(watch_event.text.get()).unwrap();
-                (key.to_string(), object["spec"].clone())
-            })
-            .collect()
+    /// The deletions after a list, with the retained states.
+    fn deletions(known_objects: &mut KnownObjects) -> Vec<(String, Value)> {
+        known_objects.remove_missing();
+        let mut deletions = Vec::new();
+        while let Some((key, watch_event)) = known_objects.unsent_deletion() {
+            assert_eq!(watch_event.event_type, WatchEventType::Deleted);
+            let object: Value = serde_json::from_str(watch_event.text.get()).unwrap();
+            deletions.push((key.to_string(), object["spec"].clone()));
+            known_objects.deletion_sent();
+        }
+        deletions
     }
 
     #[test]
@@ -169,7 +183,7 @@ mod tests {
             WatchEventType::Listed,
             &object("goes", 1),
         );
-        assert_eq!(take_missing(&mut known_objects), []);
+        assert_eq!(deletions(&mut known_objects), []);
         record(
             &mut known_objects,
             WatchEventType::Modified,
@@ -192,10 +206,13 @@ mod tests {
             &object("stays", 1),
         );
         assert_eq!(
-            take_missing(&mut known_objects),
-            [("ns/goes".to_owned(), json!({"size": 2}))]
+            deletions(&mut known_objects),
+            [
+                ("ns/deleted".to_owned(), json!({"size": 1})),
+                ("ns/goes".to_owned(), json!({"size": 2})),
+            ]
         );
-        assert_eq!(take_missing(&mut known_objects), []);
+        assert_eq!(deletions(&mut known_objects), []);
     }
 
     #[test]
@@ -209,7 +226,7 @@ mod tests {
         );
         known_objects.begin_list();
         assert_eq!(
-            take_missing(&mut known_objects),
+            deletions(&mut known_objects),
             [("ns/goes".to_owned(), Value::Null)]
         );
     }

@@ -331,10 +331,9 @@ impl WatchStream {
             }
             next = page.next;
             if next.is_none() {
-                for event in known_objects.take_missing() {
-                    if self.send(output, event).await.is_err() {
-                        return Ok(StreamStep::ReceiverDropped);
-                    }
+                known_objects.remove_missing();
+                if self.send_deletions(known_objects, output).await.is_err() {
+                    return Ok(StreamStep::ReceiverDropped);
                 }
                 self.health.listed();
                 if output.listed(epoch).await.is_err() {
@@ -401,15 +400,29 @@ impl WatchStream {
                 }
             };
             let text = raw.object.to_owned().into();
-            if let Some(event) = known_objects.record(event_type, &header, text)
-                && self.send(output, event).await.is_err()
-            {
+            let sent = match known_objects.record(event_type, &header, text) {
+                Some(event) => self.send(output, event).await,
+                None => self.send_deletions(known_objects, output).await,
+            };
+            if sent.is_err() {
                 return Ok(StreamStep::ReceiverDropped);
             }
         }
         Ok(StreamStep::Continue(State::Listed {
             version: std::mem::take(version),
         }))
+    }
+
+    async fn send_deletions(
+        &self,
+        known_objects: &mut KnownObjects,
+        output: &StreamOutput,
+    ) -> Result<(), ReceiverDropped> {
+        while let Some(event) = known_objects.unsent_deletion() {
+            self.send(output, event).await?;
+            known_objects.deletion_sent();
+        }
+        Ok(())
     }
 
     async fn send(
@@ -525,8 +538,10 @@ async fn remove_all(
     known_objects: &mut KnownObjects,
     output: &StreamOutput,
 ) -> Result<(), ReceiverDropped> {
-    for event in known_objects.remove_all() {
+    known_objects.remove_all();
+    while let Some(event) = known_objects.unsent_deletion() {
         output.send(event).await?;
+        known_objects.deletion_sent();
     }
     Ok(())
 }
@@ -587,7 +602,36 @@ fn in_stream_error(status: &RawValue) -> requests::Error {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+    use serde_json::value::to_raw_value;
+
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_deletion_whose_sending_is_cancelled_is_sent_later() {
+        let mut known_objects = KnownObjects::new(KindIndex(0), Retention::Identity);
+        known_objects.begin_list();
+        for name in ["one", "two"] {
+            let object = json!({"metadata": {"name": name, "uid": name}});
+            let text: Arc<RawValue> = to_raw_value(&object).unwrap().into();
+            let header = ObjectHeader::at(&text).unwrap();
+            let listed = known_objects.record(WatchEventType::Listed, &header, Arc::clone(&text));
+            assert!(listed.is_some());
+        }
+        let (sender, mut receiver) = mpsc::channel(1);
+        let output = StreamOutput::Queue(sender);
+        let name = |received: Option<(Arc<ObjectKey>, QueueItem)>| received.unwrap().0.name.clone();
+        let cancelled = timeout(
+            Duration::from_secs(1),
+            remove_all(&mut known_objects, &output),
+        );
+        assert!(cancelled.await.is_err(), "the channel has room for one");
+        let first = name(receiver.recv().await);
+        assert!(remove_all(&mut known_objects, &output).await.is_ok());
+        let second = name(receiver.recv().await);
+        assert_ne!(first, second, "none is lost, and none is sent twice");
+        assert!(receiver.try_recv().is_err());
+    }
 
     #[tokio::test]
     async fn a_line_without_a_newline_ends_the_stream() {
