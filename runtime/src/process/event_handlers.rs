@@ -15,7 +15,8 @@ use super::memory::Memory;
 use super::{Error, ObjectHandling};
 use crate::coordination::pause::LeaseEnded;
 use crate::events::span;
-use crate::process::persist::apply::{OnConflict, ReadBack, WriteResult, apply};
+use crate::process::persist::apply::{ReadBack, WriteResult, apply};
+use crate::process::persist::object_writer::OnConflict;
 use crate::watch::WatchEventType;
 
 /// A call of an event handler for one event.

@@ -3,4 +3,5 @@
 pub(crate) mod apply;
 pub(crate) mod background_write;
 pub(crate) mod finalizer_sweep;
+pub(crate) mod object_writer;
 pub(crate) mod pruned_fields;

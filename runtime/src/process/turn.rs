@@ -29,9 +29,8 @@ use crate::events::log_layer::LogPoster;
 use crate::events::span;
 use crate::process::execute::report;
 use crate::process::memory::Memory;
-use crate::process::persist::apply::{
-    ObjectWriter, OnConflict, OnForbidden, ReadBack, WriteResult, apply,
-};
+use crate::process::persist::apply::{ReadBack, WriteResult, apply};
+use crate::process::persist::object_writer::{ObjectWriter, OnConflict, OnForbidden};
 
 /// The time until a custom lifecycle that has picked no handler is asked again.
 const PAUSE_WITHOUT_CHOICE: Duration = Duration::from_secs(1);

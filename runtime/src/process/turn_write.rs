@@ -6,7 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use kopf_core::handler::finalizer_need::FinalizerNeed;
 use kopf_core::object::patch::ObjectPatch;
 
-use super::persist::apply::{OnConflict, ReadBack};
+use super::persist::apply::ReadBack;
+use super::persist::object_writer::OnConflict;
 
 /// The write of a turn.
 #[derive(Clone)]

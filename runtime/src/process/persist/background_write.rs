@@ -7,9 +7,8 @@ use kopf_core::object::patch::ObjectPatch;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::apply::{
-    ObjectWriter, OnConflict, OnForbidden, ReadBack, WriteRejected, WriteResult, apply,
-};
+use super::apply::{ReadBack, WriteRejected, WriteResult, apply};
+use super::object_writer::{ObjectWriter, OnConflict, OnForbidden};
 use crate::client::requests::KindApi;
 use crate::client::resource::StatusSubresource;
 use crate::client::resource_version::ResourceVersion;

@@ -11,7 +11,8 @@ use kopf_core::object::{ObjectView, finalizer};
 use serde_json::Value;
 use tracing::{info, warn};
 
-use super::apply::{ObjectWriter, OnConflict, OnForbidden, ReadBack, WriteResult, apply};
+use super::apply::{ReadBack, WriteResult, apply};
+use super::object_writer::{ObjectWriter, OnConflict, OnForbidden};
 use crate::client::backoff::Backoff;
 use crate::client::requests::{self, KindApi};
 use crate::client::resource::StatusSubresource;
