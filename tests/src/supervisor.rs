@@ -44,7 +44,7 @@ pub(crate) const LISTENING: &str = "listening ";
 /// The program that runs supervisors and wraps child processes.
 const PROGRAM: &str = "control-plane";
 
-/// The subcommand of [`PROGRAM`] that runs a supervisor.
+/// The subcommand of the control-plane program that runs a supervisor.
 pub const SUBCOMMAND: &str = "supervise";
 
 /// The program `control-plane` is not where cargo puts it.
