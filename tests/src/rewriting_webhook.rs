@@ -13,7 +13,8 @@ const KOPF_PREFIX: &str = "kopf.zalando.org/";
 pub struct RewritingWebhook {
     configurations: Objects,
     name: String,
-    webhook: AdmissionWebhook,
+    // Serves until it is dropped.
+    _webhook: AdmissionWebhook,
 }
 
 // === impl RewritingWebhook ===
@@ -58,14 +59,8 @@ impl RewritingWebhook {
         Ok(Self {
             configurations,
             name,
-            webhook,
+            _webhook: webhook,
         })
-    }
-
-    /// The number of updates of an object that the webhook reviewed so far.
-    pub fn updates_of(&self, name: &str) -> usize {
-        let requests = self.webhook.requests();
-        requests.iter().filter(|it| it["name"] == name).count()
     }
 
     /// Removes the webhook configuration, so that later updates pass unchanged.

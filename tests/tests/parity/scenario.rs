@@ -273,6 +273,16 @@ impl ScenarioRun {
         Ok(count)
     }
 
+    /// The number of writes of the operators to objects, without those to the status subresource.
+    pub(crate) async fn body_writes(&self) -> Result<usize, TestFailure> {
+        let mut count = 0;
+        for (identity, _) in &self.operators {
+            let requests = self.sandbox.count_requests_of(identity).await?;
+            count += requests.of("widgets", "patch");
+        }
+        Ok(count)
+    }
+
     fn remember(&self, name: &str, object: DynamicObject) {
         self.known.borrow_mut().insert(name.to_owned(), object);
     }
