@@ -36,6 +36,8 @@ mod kinds;
 mod lifecycles;
 #[path = "runtime/logins.rs"]
 mod logins;
+#[path = "runtime/lost_answers.rs"]
+mod lost_answers;
 #[path = "runtime/memos.rs"]
 mod memos;
 #[path = "runtime/metrics.rs"]

@@ -1,5 +1,6 @@
 //! A handled object: a read-only view of its JSON, and what is computed from it.
 
+pub mod applied;
 pub mod diff;
 pub mod essence;
 pub mod finalizer;

@@ -73,6 +73,9 @@ pub(crate) enum Error {
     Request(#[source] Box<kube::Error>),
 }
 
+/// The time for which the API server replays the changes of one object, which it sends at once.
+const REPLAY: u32 = 1;
+
 /// The words of etcd for an object above its limit of 1.5 MiB.
 const TOO_LARGE_FOR_ETCD: &str = "etcdserver: request is too large";
 
@@ -111,6 +114,13 @@ struct RawList<'a> {
 struct RawListMeta {
     resource_version: String,
     r#continue: Option<String>,
+}
+
+/// A line of a watch.
+#[derive(Deserialize)]
+struct ReplayedEvent {
+    r#type: String,
+    object: Value,
 }
 
 #[derive(Deserialize)]
@@ -286,6 +296,24 @@ impl KindApi {
         self.send(request).await
     }
 
+    /// The first state of an object after this version of it, which a watch replays.
+    pub(crate) async fn next_state(
+        &self,
+        namespace: Option<&str>,
+        name: &str,
+        version: &str,
+    ) -> Result<Value, Error> {
+        let params = WatchParams {
+            field_selector: Some(format!("metadata.name={}", selector_value(name))),
+            timeout: Some(REPLAY),
+            bookmarks: false,
+            ..WatchParams::default()
+        };
+        let request = self.paths(namespace).watch(&params, version);
+        let text = self.send(request.map_err(build)?).await?;
+        first_state(&text)
+    }
+
     /// Creates an object, and returns it as the server stored it.
     pub(crate) async fn create(
         &self,
@@ -429,6 +457,20 @@ impl Error {
         }
     }
 
+    /// Whether the API server may have executed the request in spite of this error.
+    pub(crate) fn may_be_executed(&self) -> bool {
+        match self {
+            Self::Timeout | Self::Request(_) | Self::Decode(_) => true,
+            Self::Status { code, .. } => *code >= 500,
+            Self::Expired
+            | Self::NotFound
+            | Self::Conflict(_)
+            | Self::Invalid(_)
+            | Self::Forbidden(_)
+            | Self::Busy { .. } => false,
+        }
+    }
+
     /// Whether the operator lacks the permission for the request.
     pub(crate) fn is_forbidden(&self) -> bool {
         matches!(self, Self::Forbidden(_))
@@ -494,6 +536,30 @@ fn read_page<T>(
         resource_version: list.metadata.resource_version,
         next: list.metadata.r#continue.filter(|token| !token.is_empty()),
     })
+}
+
+/// The first state of a replayed watch.
+fn first_state(text: &str) -> Result<Value, Error> {
+    // Nothing is replayed while the API server's cache is behind: the caller tries again.
+    let line = text.lines().next().ok_or(Error::Timeout)?;
+    let event: ReplayedEvent = decode(line)?;
+    if event.r#type == "ERROR" {
+        let status = serde_json::from_value(event.object).map_err(Error::Decode)?;
+        return Err(Error::from_status(status));
+    }
+    Ok(event.object)
+}
+
+/// A name as the value of a field selector.
+fn selector_value(name: &str) -> String {
+    let mut value = String::with_capacity(name.len());
+    for character in name.chars() {
+        if matches!(character, '\\' | ',' | '=') {
+            value.push('\\');
+        }
+        value.push(character);
+    }
+    value
 }
 
 fn decode<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Error> {

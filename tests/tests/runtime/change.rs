@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use kopf_runtime::{ChangeHandler, FieldHandler, Lifecycle, Old, On, Reason, Settings};
+use kopf_runtime::{
+    ChangeHandler, FieldHandler, Lifecycle, Old, On, PersistenceSettings, ProgressStore, Reason,
+    Settings,
+};
 use kopf_tests::TestResult;
 use kube::ResourceExt as _;
 use serde_json::json;
@@ -351,42 +354,57 @@ async fn an_object_that_is_always_tracked_has_an_old_state_when_it_begins_to_mat
 }
 
 #[tokio::test]
-async fn progress_of_a_deleted_object_is_not_written_to_a_new_one_of_the_same_name() -> TestResult {
-    let mut fixture = HandlerFixture::new("successor").await?;
-    let (release, released) = watch::channel(false);
-    fixture.script_async("first", move |cx| {
-        let mut released = released.clone();
-        let is_old = cx.object()["spec"]["size"] == 1;
-        async move {
-            if is_old {
-                released.wait_for(|released| *released).await?;
+async fn nothing_of_a_deleted_object_is_written_to_a_new_one_of_the_same_name() -> TestResult {
+    for progress in [ProgressStore::Annotations, ProgressStore::Status] {
+        let settings = Settings {
+            persistence: PersistenceSettings {
+                progress,
+                ..PersistenceSettings::default()
             }
-            Ok(())
+            .into(),
+            ..Settings::default()
+        };
+        let mut fixture = HandlerFixture::new("successor").await?;
+        let (release, released) = watch::channel(false);
+        fixture.script_async("first", move |cx| {
+            let mut released = released.clone();
+            let size = cx.object()["spec"]["size"].clone();
+            let result = cx.set_result(&json!({"size": size}));
+            async move {
+                result?;
+                if size == 1 {
+                    released.wait_for(|released| *released).await?;
+                }
+                Ok(())
+            }
+        });
+        let handlers = ["first", "second"].map(|name| ChangeHandler::new(name, On::create()));
+        let operator = fixture
+            .start_with(fixture.handlers(handlers), settings)
+            .await?;
+        fixture.create("one", 1).await?;
+        assert_eq!(fixture.next_call().await.handler, "first");
+        fixture.objects.delete("one").await?;
+        fixture.create("one", 2).await?;
+        for handler in ["first", "second"] {
+            let call = fixture.next_call().await;
+            assert_eq!(
+                (call.handler.as_str(), &call.spec["size"]),
+                (handler, &json!(2))
+            );
         }
-    });
-    let handlers = ["first", "second"].map(|name| ChangeHandler::new(name, On::create()));
-    let operator = fixture.start(fixture.handlers(handlers)).await?;
-    fixture.create("one", 1).await?;
-    assert_eq!(fixture.next_call().await.handler, "first");
-    fixture.objects.delete("one").await?;
-    fixture.create("one", 2).await?;
-    for handler in ["first", "second"] {
-        let call = fixture.next_call().await;
+        let successor = fixture.wait_until_handled("one", 2).await?;
+        release.send_replace(true);
+        operator.stop().await?;
         assert_eq!(
-            (call.handler.as_str(), &call.spec["size"]),
-            (handler, &json!(2))
+            fixture.calls_so_far(),
+            [],
+            "no handler is called for the deleted object"
         );
+        let after = fixture.objects.get("one").await?;
+        assert_eq!(after.annotations(), successor.annotations());
+        assert_eq!(after.data["status"], successor.data["status"]);
+        assert_eq!(after.resource_version(), successor.resource_version());
     }
-    let successor = fixture.wait_until_handled("one", 2).await?;
-    release.send_replace(true);
-    operator.stop().await?;
-    assert_eq!(
-        fixture.calls_so_far(),
-        [],
-        "no handler is called for the deleted object"
-    );
-    let after = fixture.objects.get("one").await?;
-    assert_eq!(after.annotations(), successor.annotations());
-    assert_eq!(after.resource_version(), successor.resource_version());
     Ok(())
 }

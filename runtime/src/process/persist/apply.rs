@@ -127,7 +127,7 @@ impl PatchWrite<'_> {
         let expected = self.read_back.expected(&self.known, &status);
         match self
             .writer
-            .merge(PatchTarget::Status, &status, expected)
+            .merge(PatchTarget::Status, &status, &self.known, expected)
             .await
         {
             Ok(WriteAnswer::Object(object)) => {
@@ -169,7 +169,10 @@ impl PatchWrite<'_> {
         let both = self.unread_status.take().map(|status| joined(body, status));
         let both = both.as_ref().unwrap_or(body);
         let expected = self.read_back.expected(&self.known, both);
-        let answer = self.writer.merge(PatchTarget::Body, body, expected).await?;
+        let answer = self
+            .writer
+            .merge(PatchTarget::Body, body, &self.known, expected)
+            .await?;
         Ok(Some(answer))
     }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_core::object::ObjectView;
+use kopf_core::object::applied::shows_change;
 use kopf_core::object::patch::{PatchFn, apply_merge, json_patch};
 use kopf_core::object::patch_response::version_if_expected;
 use serde_json::{Value, json};
@@ -72,6 +73,21 @@ enum ObjectRequest<'a> {
     Patch(PatchTarget, &'a PatchBody<'a>),
 }
 
+/// The requests that were sent until an answer came.
+#[derive(Default)]
+struct SentRequests {
+    /// Whether the API server may have executed one of them without an answer.
+    unanswered: bool,
+}
+
+/// The edits of one part of an object.
+struct PartChange {
+    /// The object with the edits.
+    wanted: Value,
+    /// The JSON patch that makes them.
+    patch: Value,
+}
+
 /// The expected state of an object after a merge patch.
 #[derive(Clone, Copy)]
 pub(super) struct ExpectedState<'a> {
@@ -112,12 +128,18 @@ impl ObjectWriter<'_> {
         &self,
         target: PatchTarget,
         patch: &Value,
+        known: &Value,
         expected: Option<ExpectedState<'_>>,
     ) -> Result<WriteAnswer, WriteFailure> {
-        let mut guarded = patch.clone();
-        apply_merge(&mut guarded, &json!({"metadata": {"uid": &*self.key.uid}}));
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
+        let mut newer: Option<Arc<Value>> = None;
         loop {
+            let newest = newer.as_deref().unwrap_or(known);
+            let mut guarded = patch.clone();
+            apply_merge(
+                &mut guarded,
+                &json!({"metadata": self.precondition(target, newest)}),
+            );
             let body = PatchBody::Merge(&guarded);
             let request = ObjectRequest::Patch(target, &body);
             match self
@@ -129,6 +151,12 @@ impl ObjectWriter<'_> {
                     return Ok(WriteAnswer::Object(body));
                 }
                 Ok(expected) => return Ok(expected),
+                Err(WriteFailure::Conflict) if target == PatchTarget::Status => {
+                    if newer.is_some() {
+                        tokio::time::sleep(backoff.next(None)).await;
+                    }
+                    newer = Some(self.fetch().await?);
+                }
                 Err(WriteFailure::Conflict | WriteFailure::WriteRejected(_))
                     if !self.exists().await =>
                 {
@@ -138,6 +166,18 @@ impl ObjectWriter<'_> {
                 Err(WriteFailure::Conflict) => tokio::time::sleep(backoff.next(None)).await,
                 Err(failure) => return Err(failure),
             }
+        }
+    }
+
+    /// The metadata that the API server compares with the object before it merges a patch.
+    ///
+    /// The endpoint of the status ignores the uid, but no two objects have the same version.
+    fn precondition(&self, target: PatchTarget, newest: &Value) -> Value {
+        match (target, version(newest)) {
+            (PatchTarget::Status, Some(version)) => {
+                json!({"uid": &*self.key.uid, "resourceVersion": version})
+            }
+            _ => json!({"uid": &*self.key.uid}),
         }
     }
 
@@ -157,10 +197,12 @@ impl ObjectWriter<'_> {
             &[ObjectPart::All]
         };
         for part in parts {
-            while let Some(patch) = part.patch(&newest_state, edits) {
-                let body = PatchBody::Json(&patch);
+            while let Some(change) = part.change(&newest_state, edits) {
+                let body = PatchBody::Json(&change.patch);
                 let request = ObjectRequest::Patch(part.target(), &body);
-                let newer = match self.request(request, |text| self.decode(text)).await {
+                let mut sent = SentRequests::default();
+                let read = |text: &str| self.decode(text);
+                let newer = match self.request_counting(request, read, &mut sent).await {
                     Ok(body) => {
                         newest_state = Arc::clone(&body);
                         written = Some(body);
@@ -176,13 +218,60 @@ impl ObjectWriter<'_> {
                     }
                     Err(failure) => return Err(failure),
                 };
-                match edits.on_conflict {
-                    OnConflict::Repeat => newest_state = newer,
-                    OnConflict::Report => return Err(WriteFailure::Outdated(newer)),
+                if edits.on_conflict == OnConflict::Report {
+                    return Err(WriteFailure::Outdated(newer));
+                }
+                let is_written =
+                    sent.unanswered && self.is_written(&newest_state, &change, &newer).await?;
+                newest_state = newer;
+                if is_written {
+                    written = Some(Arc::clone(&newest_state));
+                    break;
                 }
             }
         }
         Ok(written)
+    }
+
+    /// Whether the API server executed an edit whose answer was lost.
+    ///
+    /// The patch tests the version of the state that it is made for, so it is either the first
+    /// write after that version or none.
+    async fn is_written(
+        &self,
+        before: &Value,
+        change: &PartChange,
+        newest: &Value,
+    ) -> Result<bool, WriteFailure> {
+        if shows_change(before, &change.wanted, newest) {
+            return Ok(true);
+        }
+        let Some(version) = version(before) else {
+            return Ok(false);
+        };
+        let next = self.next_state(version);
+        let next = self.pause_gate.while_leading(next).await;
+        let next = next.map_err(|LeaseEnded| WriteFailure::LeaseEnded)?;
+        Ok(next.is_some_and(|next| shows_change(before, &change.wanted, &next)))
+    }
+
+    /// The first state after this version; none if the API server does not know it any more.
+    async fn next_state(&self, version: &str) -> Option<Value> {
+        let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
+        loop {
+            let namespace = self.key.namespace.as_deref();
+            let next = self.api.next_state(namespace, &self.key.name, version);
+            match next.await {
+                Ok(next) => return Some(next),
+                Err(error) if error.is_transient() => {
+                    tokio::time::sleep(backoff.next(error.retry_after())).await;
+                }
+                Err(error) => {
+                    warn!("an edit is made again: whether it was written is unknown, as {error}");
+                    return None;
+                }
+            }
+        }
     }
 
     /// Reads the newest state of this very object.
@@ -202,9 +291,19 @@ impl ObjectWriter<'_> {
         request: ObjectRequest<'_>,
         read: impl Fn(&str) -> DecodedAnswer<T>,
     ) -> Result<T, WriteFailure> {
+        self.request_counting(request, read, &mut SentRequests::default())
+            .await
+    }
+
+    async fn request_counting<T>(
+        &self,
+        request: ObjectRequest<'_>,
+        read: impl Fn(&str) -> DecodedAnswer<T>,
+        sent: &mut SentRequests,
+    ) -> Result<T, WriteFailure> {
         let answer = self
             .pause_gate
-            .while_leading(self.request_until_answered(request, read))
+            .while_leading(self.request_until_answered(request, read, sent))
             .await;
         answer.unwrap_or_else(|LeaseEnded| Err(WriteFailure::LeaseEnded))
     }
@@ -213,6 +312,7 @@ impl ObjectWriter<'_> {
         &self,
         request: ObjectRequest<'_>,
         read: impl Fn(&str) -> DecodedAnswer<T>,
+        sent: &mut SentRequests,
     ) -> Result<T, WriteFailure> {
         let name = &self.key.name;
         let namespace = self.key.namespace.as_deref();
@@ -243,6 +343,7 @@ impl ObjectWriter<'_> {
                 }
                 Err(error) => error,
             };
+            sent.unanswered |= error.may_be_executed();
             let pause = backoff.next(error.retry_after());
             warn!(
                 "a request for the object failed: {error}; trying again in {:.1} s",
@@ -279,7 +380,7 @@ impl ObjectWriter<'_> {
 
     fn decode(&self, text: &str) -> DecodedAnswer<Arc<Value>> {
         let body: Value = serde_json::from_str(text)?;
-        // The endpoint of the status ignores the uid: this may be another object of the name.
+        // A request that tests no version may be answered about another object of the name.
         let is_this_object = ObjectView::new(&body).uid() == Some(&self.key.uid);
         Ok(is_this_object.then(|| Arc::new(body)))
     }
@@ -308,8 +409,8 @@ impl ObjectPart {
         }
     }
 
-    /// The JSON patch of the edits for this part of the newest state.
-    fn patch(self, newest_state: &Value, edits: PatchEdits<'_>) -> Option<Value> {
+    /// The edits of this part of the newest state; none if they change nothing.
+    fn change(self, newest_state: &Value, edits: PatchEdits<'_>) -> Option<PartChange> {
         let mut edited = newest_state.clone();
         if let Some(merge) = edits.merge {
             apply_merge(&mut edited, merge);
@@ -322,7 +423,8 @@ impl ObjectPart {
             Self::Status => with_status_of(&edited, newest_state.clone()),
             Self::AllButStatus => with_status_of(newest_state, edited),
         };
-        json_patch(newest_state, &wanted).map(|patch| patch.to_json())
+        let patch = json_patch(newest_state, &wanted)?.to_json();
+        Some(PartChange { wanted, patch })
     }
 }
 
@@ -370,12 +472,13 @@ mod tests {
             on_conflict: OnConflict::Repeat,
         };
         let test = json!({"op": "test", "path": "/metadata/resourceVersion", "value": "5"});
+        let patch = |part: ObjectPart| part.change(&newest_state, edits).map(|it| it.patch);
         assert_eq!(
-            ObjectPart::Status.patch(&newest_state, edits),
+            patch(ObjectPart::Status),
             Some(json!([test, {"op": "add", "path": "/status/seen/1", "value": 2}]))
         );
         assert_eq!(
-            ObjectPart::AllButStatus.patch(&newest_state, edits),
+            patch(ObjectPart::AllButStatus),
             Some(json!([
                 test,
                 {"op": "remove", "path": "/metadata/finalizers"},

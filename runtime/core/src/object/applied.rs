@@ -1,0 +1,63 @@
+//! Whether a state shows a change that may or may not have been written.
+
+use serde_json::Value;
+
+/// Whether a state has everything that differs between two others, as the second one has it.
+///
+/// Lists count as a whole: an item in the middle of one says nothing about the edit of the list.
+#[must_use]
+pub fn shows_change(before: &Value, wanted: &Value, state: &Value) -> bool {
+    shows(Some(before), Some(wanted), Some(state))
+}
+
+fn shows(before: Option<&Value>, wanted: Option<&Value>, state: Option<&Value>) -> bool {
+    match (before, wanted, state) {
+        (before, wanted, _) if before == wanted => true,
+        (Some(Value::Object(before)), Some(Value::Object(wanted)), Some(Value::Object(state))) => {
+            let added = wanted.keys().filter(|key| !before.contains_key(*key));
+            before
+                .keys()
+                .chain(added)
+                .all(|key| shows(before.get(key), wanted.get(key), state.get(key)))
+        }
+        (_, wanted, state) => wanted == state,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn fields_that_did_not_change_may_have_any_value() {
+        let before = json!({"metadata": {"resourceVersion": "1"}, "spec": {"size": 1}});
+        let wanted = json!({"metadata": {"resourceVersion": "1"}, "spec": {"size": 2}});
+        let state =
+            json!({"metadata": {"resourceVersion": "2", "generation": 2}, "spec": {"size": 2}});
+        assert!(shows_change(&before, &wanted, &state));
+        assert!(!shows_change(&before, &wanted, &before));
+    }
+
+    #[test]
+    fn added_removed_and_listed_values_are_compared() {
+        let before = json!({"labels": {"old": "1", "kept": "2"}, "seen": [1]});
+        let wanted = json!({"labels": {"kept": "2", "new": "3"}, "seen": [1, 2]});
+        for (state, is_shown) in [
+            (
+                json!({"labels": {"kept": "0", "new": "3"}, "seen": [1, 2]}),
+                true,
+            ),
+            (
+                json!({"labels": {"old": "1", "new": "3"}, "seen": [1, 2]}),
+                false,
+            ),
+            (json!({"labels": {"new": "4"}, "seen": [1, 2]}), false),
+            (json!({"labels": {"new": "3"}, "seen": [1, 2, 3]}), false),
+            (json!({"seen": [1, 2]}), false),
+        ] {
+            assert_eq!(shows_change(&before, &wanted, &state), is_shown, "{state}");
+        }
+    }
+}
