@@ -5,7 +5,7 @@
 //! after we wrote to it, another client has reverted our write.
 
 use std::{
-    collections::VecDeque,
+    collections::{HashSet, VecDeque},
     hash::{DefaultHasher, Hash as _, Hasher as _},
     time::Duration,
 };
@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::{
     cause::detect::ObservedChange,
-    handler::registry::Registry,
+    handler::{HandlerId, registry::Registry},
     object::{ObjectView, finalizer},
     persistence::Persistence,
     time,
@@ -113,10 +113,13 @@ impl StateDigest {
         finalizer::is_present(view, &persistence.finalizer).hash(&mut hasher);
         view.is_being_deleted().hash(&mut hasher);
         let mut ids = registry.owned_ids();
+        // Any client can write a record that names itself as its own sub-handler.
+        let mut seen: HashSet<HandlerId> = ids.iter().cloned().collect();
         while let Some(id) = ids.pop() {
             if let Some(record) = persistence.progress.fetch(&id, view) {
                 format!("{id:?} {record:?}").hash(&mut hasher);
-                ids.extend(record.subrefs);
+                let unseen = record.subrefs.into_iter();
+                ids.extend(unseen.filter(|sub| seen.insert(sub.clone())));
             }
         }
         Self(hasher.finish())
@@ -170,7 +173,15 @@ impl RevertHistory {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+
+    use serde_json::json;
+
     use super::*;
+    use crate::{
+        cause::detect::{EventKind, ObjectHistory},
+        handler::{HandlerSpec, Trigger},
+    };
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(1_700_000_000 + second).expect("in range")
@@ -197,6 +208,28 @@ mod tests {
         assert!(!quick.is_suspicious(at(100)));
         quick.set_has_history(true);
         assert!(quick.is_suspicious(at(100)));
+    }
+
+    #[test]
+    fn records_that_name_each_other_as_sub_handlers_have_a_digest() {
+        let record = json!({"started": "2020-01-01T00:00:00Z", "subrefs": ["fn", "fn/sub"]});
+        let body = json!({"metadata": {"uid": "u", "annotations": {
+            "kopf.zalando.org/fn": record.to_string(),
+            "kopf.zalando.org/fn.sub": record.to_string(),
+        }}});
+        let (digest, digested) = mpsc::channel();
+        std::thread::spawn(move || {
+            let spec = HandlerSpec::new("fn", Trigger::Update);
+            let registry = Registry::new([spec]).expect("declarations are valid");
+            let persistence = Persistence::default();
+            let (view, event) = (ObjectView::new(&body), EventKind::Changed);
+            let history = ObjectHistory::begin(event);
+            let change = persistence.observe_change(view, event, history, &registry);
+            digest.send(StateDigest::of(&change, view, &registry, &persistence))
+        });
+        digested
+            .recv_timeout(Duration::from_secs(10))
+            .expect("each record is read once");
     }
 
     #[test]
