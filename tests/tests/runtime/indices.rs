@@ -454,3 +454,25 @@ async fn after_a_pause_indices_are_complete_before_any_handler_runs() -> TestRes
     assert_eq!(requests.of("configmaps", "list"), 2, "it has paused once");
     operator.stop().await
 }
+
+#[tokio::test]
+async fn a_filter_of_an_index_that_panics_fails_for_its_object_only() -> TestResult {
+    struct PanickingFilter;
+    impl PanickingFilter {
+        fn accepts(&self, object: &Value) -> bool {
+            let mood = object["data"]["mood"].as_str();
+            assert_ne!(mood, Some("panic"), "as requested");
+            true
+        }
+    }
+    let mut fixture = HandlerFixture::new("index-panicking-filter").await?;
+    let maps = config_maps(&fixture).await?;
+    let hostile = json!({"data": {"widget": "one", "mood": "panic"}});
+    maps.create("hostile", hostile).await?;
+    let filter = predicate::object(&Arc::new(PanickingFilter), PanickingFilter::accepts);
+    let (operator, indices) = indexing(IndexHandler::new().when(filter));
+    let operator = fixture.start_operator(operator).await?;
+    maps.create("harmless", widget("one")).await?;
+    found(&indices, "one", &["harmless"]).await?;
+    operator.stop().await
+}

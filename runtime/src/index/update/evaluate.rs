@@ -1,5 +1,6 @@
 //! Evaluates the index functions for one object, and applies their results to the indices.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ use crate::process::execute::handler_scope::{HandlerScope, OperatorServices};
 use crate::process::execute::invoke::CallEnd;
 use crate::process::execute::report;
 use crate::registration::function::index::IndexFunction;
+use crate::task::panic_message;
 use crate::watch::ObjectKey;
 
 /// Attempts to write to an index that is being read, before there is a pause between them.
@@ -99,13 +101,26 @@ impl IndexEvaluator {
                 results.push(IndexEvaluation::Unchanged);
                 continue;
             }
-            let matched = Matched::object(ObjectView::new(&object));
-            if !indexer.spec.matches(&matched) {
-                results.push(IndexEvaluation::Unmatched);
-                continue;
-            }
+            let matched = || {
+                indexer
+                    .spec
+                    .matches(&Matched::object(ObjectView::new(&object)))
+            };
+            // A filter is code of the user: its panic must not end the stream of all objects.
+            let matched = catch_unwind(AssertUnwindSafe(matched));
             let record = record.unwrap_or_else(|| Record::begin(Reason::Noop, now));
-            results.push(self.call(key, indexer, Arc::clone(&object), record).await);
+            results.push(match matched {
+                Ok(true) => self.call(key, indexer, Arc::clone(&object), record).await,
+                Ok(false) => IndexEvaluation::Unmatched,
+                Err(payload) => {
+                    let message = format!("its filter panicked: {}", panic_message(&*payload));
+                    IndexEvaluation::Called {
+                        record,
+                        outcome: Outcome::Error(HandlerFailure::Other { message }),
+                        update: None,
+                    }
+                }
+            });
         }
         results
     }
