@@ -155,7 +155,7 @@ impl<'a> LeaderElector<'a> {
             "watch of the lease",
             stream::run(stream, StreamOutput::Queue(sink), PauseGate::always()),
         );
-        self.read_lease().await;
+        self.read_lease_or_log().await;
         loop {
             self.report(handle);
             let wait = match self.candidate.step(self.now()) {
@@ -220,14 +220,18 @@ impl<'a> LeaderElector<'a> {
             },
             Err(Error::Api(requests::Error::Conflict(_) | requests::Error::NotFound)) => {
                 debug!("the lease {} has changed meanwhile", self.lease());
-                self.read_lease().await;
-                if self.candidate.other_holder().is_some() {
+                let before = self.candidate.version().map(str::to_owned);
+                if let Err(error) = self.read_lease().await {
+                    return self.failed(&error);
+                }
+                let unchanged = self.candidate.version() == before.as_deref();
+                if unchanged || self.candidate.other_holder().is_some() {
                     self.candidate.refused(self.now());
                 }
             }
             Err(error) => {
                 self.failed(&error);
-                self.read_lease().await;
+                self.read_lease_or_log().await;
             }
         }
     }
@@ -249,13 +253,20 @@ impl<'a> LeaderElector<'a> {
     }
 
     /// Reads the Lease; if that fails, its last known state stays.
-    async fn read_lease(&mut self) {
+    async fn read_lease(&mut self) -> Result<(), Error> {
         let namespace = Some(self.config.namespace.as_str());
         let get = async { Ok(self.api.get(namespace, &self.config.name).await?) };
         match self.limited(get).await {
             Ok(object) => self.observe(Some(object)),
             Err(Error::Api(requests::Error::NotFound)) => self.observe(None),
-            Err(error) => debug!("the lease {} could not be read: {error}", self.lease()),
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    async fn read_lease_or_log(&mut self) {
+        if let Err(error) = self.read_lease().await {
+            debug!("the lease {} could not be read: {error}", self.lease());
         }
     }
 

@@ -6,16 +6,18 @@
 
 use std::time::{Duration, Instant};
 
-use http::Method;
+use http::{Method, StatusCode};
+use kopf_runtime::{ChangeHandler, LeaderElectionSettings, On, Operator};
 use kopf_tests::child_process::{Ending, Signal};
 use kopf_tests::supervisor::Component;
 use kopf_tests::{
-    Fault, PeeringObject, PrivateControlPlane, RequestMatch, Sandbox, TestFailure, TestResult,
-    User, eventually, workspace,
+    Fault, FaultProxy, PeeringObject, PrivateControlPlane, RequestMatch, Sandbox, TestFailure,
+    TestResult, User, eventually, workspace,
 };
 use kube::api::ListParams;
 use serde_json::json;
 
+use crate::fixture::HandlerFixture;
 use crate::replicas::{LEASE, NOISE, RETRY, Replicas, logged_steps};
 
 /// The log text of a leader that stops because of its lease.
@@ -265,4 +267,44 @@ subjects:
   - {{apiGroup: rbac.authorization.k8s.io, kind: User, name: '{account}'}}
 "
     )
+}
+
+#[tokio::test]
+async fn a_lease_that_exists_and_may_not_be_read_is_asked_for_with_pauses() -> TestResult {
+    let mut fixture = HandlerFixture::new("unreadable-lease").await?;
+    let lease = format!(
+        "{{apiVersion: coordination.k8s.io/v1, kind: Lease, \
+          metadata: {{name: unreadable, namespace: {}}}, \
+          spec: {{holderIdentity: other, leaseDurationSeconds: 3600}}}}",
+        fixture.sandbox.namespace()
+    );
+    fixture.sandbox.apply(&lease).await?;
+    let election = LeaderElectionSettings {
+        name: Some("unreadable".to_owned()),
+        namespace: Some(fixture.sandbox.namespace().to_owned()),
+        ..LeaderElectionSettings::default()
+    };
+    let user = fixture.new_user();
+    let proxy = FaultProxy::start(fixture.sandbox.control_plane(), &user).await?;
+    let leases = RequestMatch::any().method(Method::GET).path("/leases");
+    proxy.always(leases, Fault::Answer(StatusCode::FORBIDDEN));
+    let handlers = fixture.handlers([ChangeHandler::new("create_fn", On::create())]);
+    let operator = Operator::new("unreadable").resource(handlers);
+    let operator = operator.leader_election(election);
+    let operator = fixture.run(operator, proxy.client().await?, user);
+    let posts = eventually("it has tried three times", async || {
+        let requests = proxy.requests().into_iter();
+        let posts: Vec<Instant> = requests
+            .filter(|it| it.method == Method::POST && it.uri.contains("/leases"))
+            .map(|it| it.arrived)
+            .collect();
+        (posts.len() >= 3).then_some(posts)
+    })
+    .await?;
+    let taken = posts[2] - posts[0];
+    assert!(
+        taken > Duration::from_secs(1),
+        "three attempts in {taken:?}"
+    );
+    operator.stop().await
 }
