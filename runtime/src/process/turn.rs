@@ -1,8 +1,10 @@
 //! One turn of an object: calls the handlers that its state demands, and writes their effects.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use jiff::Timestamp;
 use kopf_core::background::desired::ObjectLife;
 use kopf_core::cause::Reason;
@@ -31,6 +33,7 @@ use crate::process::execute::report;
 use crate::process::memory::Memory;
 use crate::process::persist::apply::{ReadBack, WriteResult, apply};
 use crate::process::persist::object_writer::{ObjectWriter, OnConflict, OnForbidden};
+use crate::task::panic_message;
 
 /// The time until a custom lifecycle that has picked no handler is asked again.
 const PAUSE_WITHOUT_CHOICE: Duration = Duration::from_secs(1);
@@ -116,14 +119,12 @@ impl ObjectHandling<'_> {
         let reason = cycle.reason();
         let (write, conclusion) = self.conclude(cycle, &called, waits_for_background);
         let (turn, conclusion) = if called.iter().any(CalledHandler::has_effects) {
-            let retry = OnForbidden::Retry(Some(self.stop));
-            match self.write(current, write, retry).await {
-                Err(Error::WriteRejected(rejected)) => {
-                    let reason = format!("the API server rejects its patch: {rejected}");
+            match self.write_effects(current, write).await {
+                Err(reason) => {
                     self.write_as_failed(memory, current, called, &reason, waits_for_background)
                         .await?
                 }
-                written => (written?, conclusion),
+                Ok(written) => (written?, conclusion),
             }
         } else {
             (self.write_record(current, write).await?, conclusion)
@@ -281,7 +282,24 @@ impl ObjectHandling<'_> {
         (write, conclusion)
     }
 
-    /// Records calls as failed because the API server rejects their patches.
+    /// Writes the patches of handlers with their records; if the patches are to blame that this
+    /// fails, returns how. Edits are code of the user, and may panic.
+    async fn write_effects(
+        &self,
+        current: &Arc<Value>,
+        write: TurnWrite,
+    ) -> Result<Result<TurnResult, Error>, String> {
+        let written = self.write(current, write, OnForbidden::Retry(Some(self.stop)));
+        match AssertUnwindSafe(written).catch_unwind().await {
+            Ok(Err(Error::WriteRejected(rejected))) => {
+                Err(format!("the API server rejects its patch: {rejected}"))
+            }
+            Ok(written) => Ok(written),
+            Err(payload) => Err(format!("its patch panicked: {}", panic_message(&*payload))),
+        }
+    }
+
+    /// Records calls as failed because their patches cannot be written.
     async fn write_as_failed(
         &self,
         memory: &Memory,

@@ -386,3 +386,33 @@ async fn the_daemon_of_an_object_deleted_between_watches_is_stopped() -> TestRes
     assert_eq!(fixture.next_report().await, "one stops: resource deleted");
     operator.stop().await
 }
+
+#[tokio::test]
+async fn an_edit_that_panics_fails_the_attempt_of_a_daemon() -> TestResult {
+    let mut fixture = HandlerFixture::new("daemon-panicking-edit").await?;
+    let handler = DaemonHandler::new("watch")
+        .retries(2)
+        .backoff(Duration::from_millis(100));
+    let resource = fixture
+        .resource()
+        .daemon(handler, |scripts, cx| {
+            Box::pin(async move {
+                scripts.report(format!("attempt {}", cx.retry()));
+                cx.patch().edit(|_| panic!("as requested"));
+                Ok(())
+            })
+        })
+        .build();
+    let operator = fixture.start(resource).await?;
+    fixture.create("one", 1).await?;
+    assert_eq!(fixture.next_report().await, "attempt 0");
+    assert_eq!(fixture.next_report().await, "attempt 1");
+    // The daemon has failed for good, and does not hold the object any more.
+    fixture
+        .objects
+        .wait_until("one", "the finalizer is removed", |it| {
+            it.finalizers().is_empty()
+        })
+        .await?;
+    operator.stop().await
+}

@@ -362,3 +362,22 @@ async fn sub_handlers_can_be_awaited_and_nested() -> TestResult {
     );
     operator.stop().await
 }
+
+#[tokio::test]
+async fn an_edit_that_panics_fails_the_attempt_of_its_handler() -> TestResult {
+    let mut fixture = HandlerFixture::new("panicking-edit").await?;
+    fixture.script("create_fn", |cx| {
+        cx.patch().edit(|_| panic!("as requested"));
+        Ok(())
+    });
+    let handler = ChangeHandler::new("create_fn", On::create());
+    let handler = handler.retries(2).backoff(Duration::from_millis(100));
+    let handlers = fixture.handlers([handler]);
+    let operator = fixture.start(handlers).await?;
+    fixture.create("one", 1).await?;
+    assert_eq!(fixture.next_call().await.retry, 0);
+    assert_eq!(fixture.next_call().await.retry, 1);
+    fixture.wait_until_handled("one", 1).await?;
+    assert!(fixture.calls_so_far().is_empty());
+    operator.stop().await
+}
