@@ -36,6 +36,7 @@ pub mod handler;
 pub mod index;
 pub mod json;
 pub mod lifecycle;
+pub mod message;
 pub mod object;
 pub mod outcome;
 pub mod peering;

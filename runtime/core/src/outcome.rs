@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::{
     handler::retry::{AfterFailure, CallsSoFar, RetryLimit, RetryPolicy, TEMPORARY_DELAY},
+    message::shortened,
     progress::record::Record,
     time,
 };
@@ -141,6 +142,8 @@ impl Consequence {
     }
 
     /// The record after the call.
+    ///
+    /// A longer message than an annotation can have would keep the API server from accepting it.
     #[must_use]
     pub fn apply(&self, record: &Record, now: Timestamp) -> Record {
         let now = time::to_micros(now);
@@ -160,12 +163,12 @@ impl Consequence {
             Self::Failed { message } => Record {
                 stopped: Some(now),
                 failure: true,
-                message: Some(message.clone()),
+                message: Some(shortened(message)),
                 ..counted
             },
             Self::Retry { message, delay } => Record {
                 delayed: at(delay),
-                message: Some(message.clone()),
+                message: Some(shortened(message)),
                 ..counted
             },
             Self::Waiting { delay } => Record {

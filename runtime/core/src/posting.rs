@@ -12,8 +12,10 @@ use std::{
 
 use jiff::Timestamp;
 
-/// The longest message that the API accepts.
-pub const LONGEST_MESSAGE: usize = 1024;
+use crate::message::{beginning, shortened};
+
+/// The longest reason that the API accepts, in bytes.
+const LONGEST_REASON: usize = 128;
 
 /// The beginning of the message of combined events.
 const COMBINED: &str = "(combined from similar events): ";
@@ -153,6 +155,10 @@ impl<S: Clone + Eq + Hash> EventCorrelator<S> {
 
     /// Adds an event to be sent. `now` is the time since any fixed moment.
     pub fn add(&mut self, subject: S, content: EventContent, now: Duration) {
+        let content = EventContent {
+            reason: beginning(&content.reason, LONGEST_REASON).to_owned(),
+            ..content
+        };
         let mut message = shortened(&content.message);
         let distinct = self.is_distinct(&subject, &content, now);
         let key = EventKey {
@@ -367,18 +373,6 @@ impl<S: Clone + Eq + Hash> EventCorrelator<S> {
         // An object without remembered events gets its full budget back, a little early.
         self.buckets.retain(|subject, _| alive.contains(subject));
     }
-}
-
-/// A message of the allowed length: of a longer one, its beginning and end.
-#[must_use]
-pub fn shortened(message: &str) -> String {
-    let length = message.chars().count();
-    if length <= LONGEST_MESSAGE {
-        return message.to_owned();
-    }
-    let head: String = message.chars().take(511).collect();
-    let tail: String = message.chars().skip(length - 510).collect();
-    format!("{head}...{tail}")
 }
 
 #[cfg(test)]

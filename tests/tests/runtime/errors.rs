@@ -364,6 +364,23 @@ async fn sub_handlers_can_be_awaited_and_nested() -> TestResult {
 }
 
 #[tokio::test]
+async fn a_very_long_error_message_does_not_keep_the_handler_from_its_retry() -> TestResult {
+    let mut fixture = HandlerFixture::new("long-message").await?;
+    fixture.script("create_fn", |cx| match cx.retry() {
+        // More than the annotations of an object may have.
+        0 => Err(HandlerError::temporary("é".repeat(200_000)).after(Duration::ZERO)),
+        _ => Ok(()),
+    });
+    let handlers = fixture.handlers([ChangeHandler::new("create_fn", On::create())]);
+    let operator = fixture.start(handlers).await?;
+    fixture.create("one", 1).await?;
+    assert_eq!(fixture.next_call().await.retry, 0);
+    assert_eq!(fixture.next_call().await.retry, 1);
+    fixture.wait_until_handled("one", 1).await?;
+    operator.stop().await
+}
+
+#[tokio::test]
 async fn an_edit_that_panics_fails_the_attempt_of_its_handler() -> TestResult {
     let mut fixture = HandlerFixture::new("panicking-edit").await?;
     fixture.script("create_fn", |cx| {

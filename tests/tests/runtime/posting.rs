@@ -277,3 +277,30 @@ subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: {}}}]
     fixture.wait_for_events(&["Normal Said 2x twice"]).await?;
     operator.stop().await
 }
+
+#[tokio::test]
+async fn long_events_are_shortened_to_what_the_api_server_accepts() -> TestResult {
+    let mut fixture = HandlerFixture::new("long-events").await?;
+    fixture.script("create_fn", |cx| {
+        cx.info("Long", "ж".repeat(1024));
+        cx.info(&"r".repeat(200), "a long reason");
+        Ok(())
+    });
+    let handlers = fixture.handlers([created()]);
+    let operator = fixture.start(handlers).await?;
+    fixture.create("one", 1).await?;
+    let events = try_eventually("both events are there", async || {
+        let events = fixture.events().await?;
+        Ok((events.len() == 2).then_some(events))
+    })
+    .await?;
+    for event in events {
+        let message = event.message.unwrap_or_default();
+        assert!(
+            message.len() > 1000 || message == "a long reason",
+            "{message}"
+        );
+        assert!(event.reason.unwrap_or_default().len() <= 128);
+    }
+    operator.stop().await
+}
