@@ -54,7 +54,8 @@ impl ObjectHandling<'_> {
         current: &Arc<Value>,
     ) -> Result<TurnResult, Error> {
         let epoch = self.pause_gate.epoch();
-        if let Some(unwritten) = self.unwritten.take(&self.key.uid, epoch) {
+        let deleting = ObjectView::new(current).is_being_deleted();
+        if let Some(unwritten) = self.unwritten.take(&self.key.uid, epoch, deleting) {
             return self.write_or_keep(current, unwritten).await;
         }
         let input = self.cycle_input(memory, current);
@@ -355,7 +356,8 @@ impl ObjectHandling<'_> {
         current: &Arc<Value>,
         write: TurnWrite,
     ) -> Result<TurnResult, Error> {
-        let unwritten = UnwrittenTurn::new(write, self.pause_gate.epoch());
+        let deleting = ObjectView::new(current).is_being_deleted();
+        let unwritten = UnwrittenTurn::new(write, self.pause_gate.epoch(), deleting);
         self.write_or_keep(current, unwritten).await
     }
 

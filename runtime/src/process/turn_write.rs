@@ -35,6 +35,8 @@ pub(super) struct UnwrittenTurn {
     pub(super) reason: String,
     /// The epoch of the pause gate: after a pause, another operator may have handled the object.
     epoch: u64,
+    /// True if the object was being deleted.
+    deleting: bool,
 }
 
 // === impl TurnWrite ===
@@ -57,13 +59,15 @@ impl UnwrittenTurns {
         self.lock().insert(uid.to_owned(), turn);
     }
 
-    /// Takes the write of this object, unless it is from before a pause.
-    pub(super) fn take(&self, uid: &str, epoch: u64) -> Option<UnwrittenTurn> {
+    /// Takes the write of this object, unless it is from before a pause or before its deletion,
+    /// which calls other handlers and needs no record of those that were called before.
+    pub(super) fn take(&self, uid: &str, epoch: u64, deleting: bool) -> Option<UnwrittenTurn> {
         let mut turns = self.lock();
         if turns.is_empty() {
             return None;
         }
-        turns.remove(uid).filter(|turn| turn.epoch == epoch)
+        let turn = turns.remove(uid)?;
+        (turn.epoch == epoch && turn.deleting == deleting).then_some(turn)
     }
 
     /// Forgets an object that is gone.
@@ -82,12 +86,13 @@ impl UnwrittenTurns {
 // === impl UnwrittenTurn ===
 
 impl UnwrittenTurn {
-    pub(super) fn new(write: TurnWrite, epoch: u64) -> Self {
+    pub(super) fn new(write: TurnWrite, epoch: u64, deleting: bool) -> Self {
         Self {
             write,
             failures: 0,
             reason: String::new(),
             epoch,
+            deleting,
         }
     }
 }

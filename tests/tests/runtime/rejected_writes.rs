@@ -247,3 +247,26 @@ async fn a_missing_namespace_of_the_lease_is_asked_for_seldom_until_it_exists() 
 fn create_handler(fixture: &HandlerFixture) -> ResourceHandlers {
     fixture.handlers([ChangeHandler::new("create_fn", On::create())])
 }
+
+#[tokio::test]
+async fn an_object_whose_progress_is_rejected_can_still_be_deleted() -> TestResult {
+    let mut fixture = HandlerFixture::new("rejected-deletion").await?;
+    let handlers = fixture.handlers([
+        ChangeHandler::new("create_fn", On::create()),
+        ChangeHandler::new("delete_fn", On::delete()),
+    ]);
+    let operator = fixture.start(handlers).await?;
+    // No other annotation fits beside this one.
+    let full = json!({"metadata": {"annotations": {"x": "y".repeat(256 * 1024 - 1)}}});
+    fixture.objects.create("full", full).await?;
+    assert_eq!(fixture.next_call().await.handler, "create_fn");
+    try_eventually("the progress is rejected", async || {
+        let events = events_with(&fixture, "rejects the progress").await?;
+        Ok((!events.is_empty()).then_some(()))
+    })
+    .await?;
+    fixture.objects.delete("full").await?;
+    assert_eq!(fixture.next_call().await.handler, "delete_fn");
+    fixture.objects.wait_gone("full").await?;
+    operator.stop().await
+}

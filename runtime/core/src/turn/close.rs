@@ -81,7 +81,9 @@ impl Turn {
         self.purge_all(patch, &[]);
         let input = &self.input;
         self.store_handled_states(&HandledStates::default(), &input.change.old, patch);
-        if input.change.old.is_absent() || !input.change.diff.is_empty() {
+        // No change follows a deletion, and an object without space for the state must be released.
+        let may_change = self.reason() != Reason::Delete;
+        if may_change && (input.change.old.is_absent() || !input.change.diff.is_empty()) {
             let storage = &input.persistence.diffbase;
             storage.store(&self.present(), input.view(), patch);
         }
