@@ -220,6 +220,8 @@ impl Processor for Pipeline {
     async fn process(&self, key: &Self::Key, memory: &mut Memory, batch: EventBatch) -> NextCall {
         let handling = self.handling(key);
         let span = handling.subject.span();
+        let newest = batch.newest();
+        let deleted = newest.is_some_and(|it| it.event_type == WatchEventType::Deleted);
         let handled = {
             // The future is large: pinned here, it is not moved.
             let handling = pin!(handling.handle(memory, batch));
@@ -232,6 +234,14 @@ impl Processor for Pipeline {
             Ok(next) => {
                 memory.failures = 0;
                 next
+            }
+            // No event of the object follows: this one is not tried again.
+            Err(error) if deleted => {
+                let handling = self.handling(key);
+                let span = handling.subject.span();
+                span.in_scope(|| error!("the deletion is not handled: {}", error.with_source()));
+                handling.background.object_gone(key);
+                handling.forget()
             }
             Err(error) => self.after_failure(key, memory, &error),
         }

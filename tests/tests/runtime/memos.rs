@@ -1,16 +1,16 @@
 //! Memos of objects: shared by all handlers of one object, and dropped with it.
 
 use std::collections::BTreeSet;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use kopf_runtime::{
     AdmissionError, ChangeHandler, DaemonHandler, EventHandler, FieldHandler, IndexHandler, Memo,
-    On, Operation, SubHandler, TimerHandler, WatchEventType, WebhookHandler,
+    On, Operation, SubHandler, TimerHandler, WatchEventType, WebhookHandler, predicate,
 };
 use kopf_tests::sandbox::DEFAULT_TIMEOUT;
-use kopf_tests::{PeeringObject, TestResult};
+use kopf_tests::{PeeringObject, TestResult, eventually};
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
@@ -236,4 +236,53 @@ async fn memos_that_webhooks_fill_during_a_pause_are_kept_for_handlers() -> Test
 fn sees(message: &str) -> u32 {
     let number = message.rsplit(' ').next().unwrap_or_default();
     number.parse().expect("the message ends with a number")
+}
+
+/// Counts its drops.
+#[derive(Default)]
+struct CountedDrop;
+
+static DROPS: AtomicU32 = AtomicU32::new(0);
+
+impl Memo<Value> for CountedDrop {}
+
+impl Drop for CountedDrop {
+    fn drop(&mut self) {
+        DROPS.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[tokio::test]
+async fn an_object_is_forgotten_even_if_the_handling_of_its_deletion_panics() -> TestResult {
+    struct PanickingFilter(AtomicU32);
+    impl PanickingFilter {
+        fn accepts(&self, _: &Value) -> bool {
+            assert_eq!(self.0.load(Ordering::Relaxed), 0, "as requested");
+            true
+        }
+    }
+    let mut fixture = HandlerFixture::new("memo-panic").await?;
+    let filter = Arc::new(PanickingFilter(AtomicU32::new(0)));
+    let handler = EventHandler::new("event");
+    let handler = handler.when(predicate::object(&filter, PanickingFilter::accepts));
+    let resource = fixture
+        .resource()
+        .memo::<CountedDrop>()
+        .event(handler, |scripts, cx| {
+            Box::pin(async move {
+                scripts.report(cx.name().to_owned());
+                Ok(())
+            })
+        })
+        .build();
+    let operator = fixture.start(resource).await?;
+    fixture.create("one", 1).await?;
+    assert_eq!(fixture.next_report().await, "one");
+    filter.0.store(1, Ordering::Relaxed);
+    fixture.objects.delete("one").await?;
+    eventually("the memo is dropped", async || {
+        (DROPS.load(Ordering::Relaxed) == 1).then_some(())
+    })
+    .await?;
+    operator.stop().await
 }
