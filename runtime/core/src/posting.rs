@@ -345,8 +345,10 @@ impl<S: Clone + Eq + Hash> EventCorrelator<S> {
         if missing <= 0.0 {
             return Duration::ZERO;
         }
+        let seconds = self.limits.refill.as_secs_f64() * missing;
+        let wait = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
         // A little longer, so that rounding does not end the wait too early.
-        self.limits.refill.mul_f64(missing) + Duration::from_millis(1)
+        wait.saturating_add(Duration::from_millis(1))
     }
 
     /// Enforces the limits: drops the oldest waiting events, and the half of the sent ones that had

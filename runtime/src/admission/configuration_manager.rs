@@ -118,7 +118,7 @@ impl ConfigurationManager {
         let replicas = WebhookRole::ALL.map(|role| {
             (
                 role,
-                ServingReplicas::new(replica.clone(), resync * RESYNCS_UNTIL_GONE),
+                ServingReplicas::new(replica.clone(), resync.saturating_mul(RESYNCS_UNTIL_GONE)),
             )
         });
         Self {
@@ -156,7 +156,7 @@ impl ConfigurationManager {
                     Err(error) if !configured && !error.is_temporary() => return Err(error),
                     Err(error) => {
                         warn!("cannot configure the webhooks: {}", with_causes(&error));
-                        pause = (pause * 2).min(self.resync);
+                        pause = pause.saturating_mul(2).min(self.resync);
                     }
                 }
             }

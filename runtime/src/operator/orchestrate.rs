@@ -189,7 +189,7 @@ impl OperatorTasks {
         };
         let (overdue, (), ()) = tokio::join!(
             self.background.shut_down(grace),
-            self.queue.drain(grace + STOP_MARGIN),
+            self.queue.drain(grace.saturating_add(STOP_MARGIN)),
             admission
         );
         for name in overdue {

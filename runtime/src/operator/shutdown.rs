@@ -34,8 +34,8 @@ impl ShutdownTimeout {
     fn limit(&self) -> Duration {
         let defaults = ShutdownSettings::default();
         let settings = self.0.get().unwrap_or(&defaults);
-        let graces = settings.grace + settings.posting_grace + MARGIN;
-        graces.max(settings.deadline)
+        let graces = settings.grace.saturating_add(settings.posting_grace);
+        graces.saturating_add(MARGIN).max(settings.deadline)
     }
 }
 

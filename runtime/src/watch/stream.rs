@@ -33,6 +33,9 @@ use crate::health::metrics::WatchRestart;
 /// The next watch is opened at once only if the last one was open for at least this time.
 const SHORTEST_WATCH: Duration = Duration::from_secs(1);
 
+/// The time of a watch is up to twice as long as the setting, in this many steps.
+const JITTER_STEPS: u32 = 1000;
+
 /// A stream: its kind, its namespace and its settings.
 pub(crate) struct WatchStream {
     pub(crate) api: KindApi,
@@ -353,7 +356,9 @@ impl WatchStream {
         output: &StreamOutput,
         backoff: &mut Backoff,
     ) -> Result<StreamStep, Error> {
-        let server_timeout = self.settings.server_timeout.mul_f64(1.0 + fastrand::f64());
+        let server_timeout = self.settings.server_timeout;
+        let extra = server_timeout / JITTER_STEPS * fastrand::u32(..JITTER_STEPS);
+        let server_timeout = server_timeout.saturating_add(extra);
         self.health.beat_within(self.api.timeout());
         let opened = self
             .api

@@ -113,3 +113,25 @@ async fn the_crd_command_prints_the_definitions() -> TestResult {
     );
     Ok(())
 }
+
+#[tokio::test]
+async fn an_operator_with_endless_patience_stops() -> TestResult {
+    let mut fixture = HandlerFixture::new("endless").await?;
+    let mut settings = Settings::default();
+    settings.shutdown.grace = Duration::MAX;
+    settings.shutdown.posting_grace = Duration::MAX;
+    settings.shutdown.deadline = Duration::MAX;
+    settings.watching.server_timeout = Duration::MAX;
+    settings.posting.refill = Duration::MAX;
+    settings.posting.burst = 1;
+    fixture.script("create_fn", |cx| {
+        cx.info("First", "the budget is for one event");
+        cx.info("Second", "this one waits for its budget");
+        Ok(())
+    });
+    let handlers = fixture.handlers([ChangeHandler::new("create_fn", On::create())]);
+    let operator = fixture.start_with(handlers, settings).await?;
+    fixture.create("one", 1).await?;
+    fixture.wait_until_handled("one", 1).await?;
+    operator.stop().await
+}
