@@ -76,6 +76,9 @@ pub(crate) enum Error {
 /// The time for which the API server replays the changes of one object, which it sends at once.
 const REPLAY: u32 = 1;
 
+/// The longest pause that the API server can ask for; it asks for seconds, never for years.
+const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(300);
+
 /// The words of etcd for an object above its limit of 1.5 MiB.
 const TOO_LARGE_FOR_ETCD: &str = "etcdserver: request is too large";
 
@@ -499,7 +502,7 @@ impl From<kube::Error> for Error {
             .as_ref()
             .map(|details| details.retry_after_seconds)
             .filter(|&seconds| seconds > 0)
-            .map(|seconds| Duration::from_secs(u64::from(seconds)));
+            .map(|seconds| Duration::from_secs(u64::from(seconds)).min(LONGEST_RETRY_AFTER));
         match status.code {
             404 => Self::NotFound,
             409 => Self::Conflict(status.message.clone()),
@@ -568,4 +571,23 @@ fn decode<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Error> {
 
 fn build(error: kube::core::request::Error) -> Error {
     Error::Request(Box::new(kube::Error::BuildRequest(error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_server_cannot_ask_for_a_pause_of_years() {
+        let busy = |seconds: u32| {
+            let status = serde_json::json!({
+                "code": 429, "message": "later", "details": {"retryAfterSeconds": seconds},
+            });
+            let status = serde_json::from_value(status).expect("a status");
+            Error::from_status(status).retry_after()
+        };
+        assert_eq!(busy(7), Some(Duration::from_secs(7)));
+        assert_eq!(busy(u32::MAX), Some(LONGEST_RETRY_AFTER));
+        assert_eq!(busy(0), None);
+    }
 }
