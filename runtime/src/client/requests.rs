@@ -9,6 +9,7 @@ use kopf_core::handler::watch_selectors::WatchSelectors;
 use kube::Client;
 use kube::core::Request as Paths;
 use kube::core::params::{GetParams, ListParams, WatchParams};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -75,6 +76,14 @@ pub(crate) enum Error {
 
 /// The time for which the API server replays the changes of one object, which it sends at once.
 const REPLAY: u32 = 1;
+
+/// The characters that are escaped in a name: all but those that never have a meaning in a URL.
+const NOT_IN_SEGMENTS: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b':');
 
 /// The longest pause that the API server can ask for; it asks for seconds, never for years.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(300);
@@ -294,7 +303,7 @@ impl KindApi {
     ) -> Result<String, Error> {
         let request = self
             .paths(namespace)
-            .get(name, &GetParams::default())
+            .get(&segment(name), &GetParams::default())
             .map_err(build)?;
         self.send(request).await
     }
@@ -357,7 +366,7 @@ impl KindApi {
             PatchTarget::Body => "",
             PatchTarget::Status => "/status",
         };
-        let uri = format!("{}/{name}{suffix}", self.collection(namespace));
+        let uri = format!("{}/{}{suffix}", self.collection(namespace), segment(name));
         let (content_type, content) = match body {
             PatchBody::Merge(value) => ("application/merge-patch+json", value),
             PatchBody::Json(value) => ("application/json-patch+json", value),
@@ -523,6 +532,11 @@ impl From<kube::Error> for Error {
             },
         }
     }
+}
+
+/// The name of an object as a part of a path: those of roles may have `?`, `#` and spaces.
+fn segment(name: &str) -> String {
+    utf8_percent_encode(name, NOT_IN_SEGMENTS).to_string()
 }
 
 fn read_page<T>(

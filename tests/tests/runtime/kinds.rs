@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Namespace, Secret};
+use k8s_openapi::api::rbac::v1::Role;
 use kopf_runtime::{
     ChangeContext, ChangeHandler, EventHandler, FieldHandler, HandlerResult, Old, On, Reason,
     Resource, ResourceSpec, Scope, StatusSubresource, ValueTest,
 };
-use kopf_tests::TestResult;
-use kube::ResourceExt as _;
+use kopf_tests::{TestResult, try_eventually};
+use kube::api::PostParams;
+use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 
 use crate::fixture::{HandlerFixture, HandlerScripts, LAST_HANDLED};
@@ -144,5 +146,42 @@ spec:
         .await?;
     let call = fixture.next_call().await;
     assert_eq!(call.handler, "phase/status.phase");
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn objects_with_names_that_a_url_cannot_have_are_handled() -> TestResult {
+    async fn changed(scripts: &HandlerScripts, cx: &mut ChangeContext<Value>) -> HandlerResult {
+        scripts.report_call(cx)
+    }
+    let mut fixture = HandlerFixture::new("odd-names").await?;
+    let spec = ResourceSpec {
+        group: "rbac.authorization.k8s.io",
+        version: "v1",
+        kind: "Role",
+        plural: "roles",
+        scope: Scope::Namespaced,
+        status: StatusSubresource::Absent,
+    };
+    let resource = Resource::<Value, HandlerScripts>::new(spec, &fixture.scripts)
+        .change(
+            ChangeHandler::new("changed", On::create().or(On::delete())),
+            |scripts, cx| Box::pin(changed(scripts, cx)),
+        )
+        .build();
+    let operator = fixture.start(resource).await?;
+    let roles: Api<Role> = Api::namespaced(fixture.sandbox.client(), fixture.sandbox.namespace());
+    for name in ["victim", "victim?x=y", "victim#z", "system:a + ü"] {
+        let role = json!({"metadata": {"name": name}, "rules": []});
+        let role = serde_json::from_value(role)?;
+        roles.create(&PostParams::default(), &role).await?;
+        assert_eq!(fixture.next_call().await.object, name);
+        try_eventually("the object is handled", async || {
+            let all = roles.list(&Default::default()).await?;
+            let handled = all.iter().find(|it| it.name_any() == name);
+            Ok(handled.and_then(|it| it.annotations().get(LAST_HANDLED).cloned()))
+        })
+        .await?;
+    }
     operator.stop().await
 }
