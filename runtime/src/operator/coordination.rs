@@ -44,7 +44,7 @@ pub(super) struct CoordinationTasks {
     /// The tokens that end the peering of each namespace.
     running: HashMap<String, CancellationToken>,
     /// The names of peering tasks that are about to end.
-    ending: BTreeSet<String>,
+    ending: Vec<String>,
     served: Option<watch::Receiver<ServedNamespaces>>,
     /// Pauses the operator until the first namespaces are known.
     starting: Option<PauseHandle>,
@@ -77,7 +77,7 @@ impl CoordinationTasks {
         let mut coordination = Self {
             peerings: Tasks::default(),
             running: HashMap::new(),
-            ending: BTreeSet::new(),
+            ending: Vec::new(),
             served: None,
             starting: None,
             peer,
@@ -105,7 +105,7 @@ impl CoordinationTasks {
         loop {
             tokio::select! {
                 ended = self.peerings.ended() => match ended {
-                    TaskEnd::Finished(name) if self.ending.remove(&name) => {}
+                    TaskEnd::Finished(name) if self.was_ending(&name) => {}
                     ended => return ended,
                 },
                 ended = self.elections.ended() => return ended,
@@ -124,6 +124,13 @@ impl CoordinationTasks {
         self.peerings.drain(STOP_GRACE).await;
         self.stop_election.cancel();
         self.elections.drain(STOP_GRACE).await;
+    }
+
+    /// Whether a task has ended because its namespace is gone. A namespace that comes and goes
+    /// may have several of them.
+    fn was_ending(&mut self, name: &str) -> bool {
+        let position = self.ending.iter().position(|ending| ending == name);
+        position.map(|at| self.ending.swap_remove(at)).is_some()
     }
 
     fn start_peerings(&mut self) {
@@ -146,7 +153,7 @@ impl CoordinationTasks {
     fn follow(&mut self, names: &BTreeSet<String>) {
         let gone = self.running.extract_if(|name, _| !names.contains(name));
         for (name, token) in gone.collect::<Vec<_>>() {
-            self.ending.insert(task_name(Some(&name)));
+            self.ending.push(task_name(Some(&name)));
             token.cancel();
         }
         let starting = self.starting.take();
@@ -317,5 +324,26 @@ mod tests {
         coordination.stop_peerings.cancel();
         let ended = coordination.ended().await.to_string();
         assert_eq!(ended, "task `peering in a` ended by itself");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_namespace_may_come_and_go_faster_than_its_peering_ends() {
+        let (names, served) = watch::channel(None);
+        let heartbeats = Heartbeats::default();
+        let config = CoordinationConfig {
+            namespace_scope: NamespaceScope::Followed(served),
+            ..config(&heartbeats)
+        };
+        let (switch, pause_gate) = PauseSwitch::new();
+        let mut coordination =
+            CoordinationTasks::start(&switch, &pause_gate, config).expect("valid settings");
+        for present in [true, false, true, false, true] {
+            let names = present.then(|| "a".to_owned()).into_iter().collect();
+            coordination.follow(&names);
+        }
+        drop(names);
+        let ended = tokio::time::timeout(Duration::from_secs(60), coordination.ended()).await;
+        assert!(ended.is_err(), "{ended:?}");
+        coordination.stop().await;
     }
 }
