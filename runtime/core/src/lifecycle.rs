@@ -1,6 +1,6 @@
 //! Decides which of the due handlers run in a turn, and in which order.
 
-use std::{fmt, sync::Arc};
+use std::{collections::HashSet, fmt, sync::Arc};
 
 use crate::handler::HandlerId;
 
@@ -53,8 +53,10 @@ impl Lifecycle {
             Self::Randomized => shuffled(due, seed).iter().take(1).map(id).collect(),
             Self::Shuffled => shuffled(due, seed).iter().map(id).collect(),
             Self::Custom(choice) => {
+                let mut left: HashSet<&HandlerId> = due.iter().map(|due| &due.id).collect();
                 let mut picked = choice(due);
-                picked.retain(|id| due.iter().any(|due| due.id == *id));
+                // Each is called once in a turn, however often it is named.
+                picked.retain(|id| left.remove(id));
                 picked
             }
         }

@@ -63,3 +63,14 @@ fn every_handler_is_picked_by_some_seed() {
     first.dedup();
     assert_eq!(first.len(), 3);
 }
+
+#[test]
+fn a_handler_that_is_chosen_twice_is_picked_once() {
+    let due = due(&[0, 0]);
+    let twice = |due: &[DueHandler]| {
+        let ids = due.iter().chain(due).map(|due| due.id.clone());
+        ids.chain([HandlerId::new("unknown")]).collect()
+    };
+    let picked = Lifecycle::Custom(Arc::new(twice)).pick(&due, 0);
+    assert_eq!(picked, [due[0].id.clone(), due[1].id.clone()]);
+}
