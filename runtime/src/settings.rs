@@ -75,10 +75,12 @@ pub struct ScanningSettings {
 /// The limits of the queue.
 #[derive(Debug, Clone)]
 pub struct QueueingSettings {
-    /// At most this many objects are processed at once, not counting those that take longer than
-    /// `worker_patience`. A small number reuses connections.
-    pub worker_limit: usize,
-    /// A handler that takes longer than this waits for something, and no longer counts as a worker.
+    /// At most this many objects are processed at once, and at most this many timers are called at
+    /// once. An object counts as long as its handlers run and their effects are written, and not
+    /// while it waits for a retry. None: handlers that hang block no other object.
+    pub worker_limit: Option<usize>,
+    /// Without a `worker_limit`, objects begin 16 at a time, and one that takes longer than this no
+    /// longer counts.
     pub worker_patience: Duration,
     /// The memory for objects that wait in the queue, if no event handler needs each watch event.
     pub waiting_bytes: usize,
@@ -307,7 +309,7 @@ impl Default for QueueingSettings {
     fn default() -> Self {
         let fibonacci = [1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610];
         Self {
-            worker_limit: 16,
+            worker_limit: None,
             worker_patience: Duration::from_secs(1),
             waiting_bytes: 64 * 1024 * 1024,
             error_delays: fibonacci.map(Duration::from_secs).to_vec(),

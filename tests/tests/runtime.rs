@@ -70,3 +70,5 @@ mod storages;
 mod streams;
 #[path = "runtime/timers.rs"]
 mod timers;
+#[path = "runtime/worker_limit.rs"]
+mod worker_limit;

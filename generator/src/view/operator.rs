@@ -166,6 +166,7 @@ fn setting(value: &SettingValue) -> String {
         }
         SettingValue::Flag(flag) => flag.to_string(),
         SettingValue::Count(number) => number.to_string(),
+        SettingValue::Limit(number) => format!("Some({number})"),
         SettingValue::Text(text) => owned(text),
         SettingValue::Texts(texts) => {
             let texts: Vec<String> = texts.iter().map(|text| owned(text)).collect();

@@ -104,10 +104,8 @@ impl BackgroundTest {
             panic!("the coverage is one kind");
         };
         let kind = HandledKind::new(spec.into(), &[&resource], kind_services).unwrap();
-        let limits = QueueLimits {
-            permits: settings.queueing.worker_limit,
-            permit_time: settings.queueing.worker_patience,
-        };
+        let queueing = &settings.queueing;
+        let limits = QueueLimits::new(queueing.worker_limit, queueing.worker_patience);
         let background_setup = BackgroundSetup::new(Arc::new(settings), services);
         let background = Arc::clone(&background_setup.background);
         let quit = CancellationToken::new();

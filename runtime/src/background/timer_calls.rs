@@ -14,7 +14,7 @@ use tokio::task::{coop, yield_now};
 use tokio::time::Instant;
 
 use super::timer::{SchedulerCommand, Timer};
-use crate::queue::worker_limit::{QueueLimits, run_with_permit};
+use crate::queue::worker_limit::{PermitHold, QueueLimits, run_with_permit};
 
 /// A caller that has been busy for longer yields its thread and requests another caller.
 const CALLER_BUSY: Duration = Duration::from_millis(1);
@@ -25,7 +25,7 @@ pub(super) struct TimerCalls {
     /// Each caller holds a clone: the count shows how many there are.
     callers: Arc<()>,
     permits: Arc<Semaphore>,
-    patience: Duration,
+    hold: PermitHold,
     /// True if one more caller is needed, as the others are slow or blocked.
     caller_requested: bool,
     /// The number of started calls at the last check.
@@ -53,7 +53,7 @@ impl TimerCalls {
             due: Arc::default(),
             callers: Arc::default(),
             permits: Arc::new(Semaphore::new(limits.permits)),
-            patience: limits.permit_time,
+            hold: limits.hold,
             caller_requested: false,
             started_before: 0,
         }
@@ -83,9 +83,9 @@ impl TimerCalls {
     ) -> impl Future<Output = ()> + Send + use<> {
         self.caller_requested = false;
         let (due, permits) = (Arc::clone(&self.due), Arc::clone(&self.permits));
-        let (counted_caller, patience) = (Arc::clone(&self.callers), self.patience);
+        let (counted_caller, hold) = (Arc::clone(&self.callers), self.hold);
         async move {
-            call_all(&due, &permits, permit, patience).await;
+            call_all(&due, &permits, permit, hold).await;
             drop(counted_caller);
         }
     }
@@ -121,14 +121,14 @@ async fn call_all(
     due: &DueTimers,
     permits: &Arc<Semaphore>,
     mut permit: OwnedSemaphorePermit,
-    patience: Duration,
+    hold: PermitHold,
 ) {
     let mut since = Instant::now();
     while let Some(timer) = due.next() {
         let services = Arc::clone(&timer.runner.services);
         let mut tick = timer.tick().boxed();
         if poll!(&mut tick).is_pending() {
-            let tick = run_with_permit(tick, permit, patience).boxed();
+            let tick = run_with_permit(tick, permit, hold).boxed();
             services.command(SchedulerCommand::Spawn(tick));
             match Arc::clone(permits).try_acquire_owned() {
                 Ok(another) => permit = another,

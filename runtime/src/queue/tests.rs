@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender};
 use tokio::time::Instant;
 
+use super::worker_limit::PermitHold;
 use super::*;
 use crate::coordination::pause::{PauseHandle, PauseReason, PauseSwitch};
 
@@ -104,7 +105,7 @@ struct QueueTest {
 }
 
 impl QueueTest {
-    fn new(busy: usize) -> (Self, impl Future<Output = ()>) {
+    fn new(busy: usize, hold: PermitHold) -> (Self, impl Future<Output = ()>) {
         let (items, inbox): (_, Receiver<_>) = mpsc::channel(64);
         let (sender, calls) = mpsc::unbounded_channel();
         let recorder = Arc::new(Recorder {
@@ -114,7 +115,7 @@ impl QueueTest {
         });
         let limits = QueueLimits {
             permits: busy,
-            permit_time: Duration::from_secs(5),
+            hold,
         };
         let stop = CancellationToken::new();
         let (switch, pause_gate) = PauseSwitch::new();
@@ -167,8 +168,15 @@ impl QueueTest {
     }
 }
 
+/// The time for which workers hold their permits, in most tests.
+const HOLD: PermitHold = PermitHold::AtMost(Duration::from_secs(5));
+
 async fn check(busy: usize, script: impl AsyncFnOnce(&mut QueueTest)) {
-    let (mut queue_test, queue) = QueueTest::new(busy);
+    check_holding(busy, HOLD, script).await;
+}
+
+async fn check_holding(busy: usize, hold: PermitHold, script: impl AsyncFnOnce(&mut QueueTest)) {
+    let (mut queue_test, queue) = QueueTest::new(busy, hold);
     let stop = queue_test.stop.clone();
     let script = async {
         script(&mut queue_test).await;
@@ -266,6 +274,23 @@ async fn busy_workers_are_limited_but_long_waits_do_not_count() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_limit_of_workers_holds_for_as_long_as_they_work() {
+    check_holding(2, PermitHold::WhileWorking, async |queue_test| {
+        let later = NextCall::After(Duration::from_secs(3600));
+        for key in ["a", "b", "c", "d", "e"] {
+            queue_test.push(key, 1, 60, later).await;
+        }
+        assert_eq!(queue_test.call().await, ("a", vec![1], 0, 0));
+        assert_eq!(queue_test.call().await, ("b", vec![1], 0, 0));
+        assert_eq!(queue_test.call().await, ("c", vec![1], 0, 60));
+        assert_eq!(queue_test.call().await, ("d", vec![1], 0, 60));
+        assert_eq!(queue_test.call().await, ("e", vec![1], 0, 120));
+        assert_eq!(queue_test.recorder.running.lock().unwrap().most, 2);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn many_ready_objects_start_in_groups_but_wait_briefly_for_each_other() {
     check(8, async |queue_test| {
         let first = [1000, 1005, 1007, 1100, 1110, 2000, 2000, 2000];
@@ -298,7 +323,7 @@ async fn many_ready_objects_start_in_groups_but_wait_briefly_for_each_other() {
 
 #[tokio::test(start_paused = true)]
 async fn stopping_lets_workers_finish_within_the_grace() {
-    let (mut queue_test, queue) = QueueTest::new(2);
+    let (mut queue_test, queue) = QueueTest::new(2, HOLD);
     let started = Instant::now();
     let script = async {
         queue_test.push("quick", 1, 10, NextCall::AwaitChange).await;

@@ -1,4 +1,4 @@
-//! The limit of objects that workers process at once: permits, their groups and early return.
+//! The limit of objects that workers process at once: permits and their groups.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -9,13 +9,25 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 /// The number of groups into which the worker limit is divided.
 const GROUPS: usize = 4;
 
+/// The number of permits if the user sets no limit. A small number lets workers reuse connections.
+const DEFAULT_PERMITS: usize = 16;
+
 /// The limits of the objects that are processed at once.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct QueueLimits {
-    /// How many workers may hold a permit. A small number lets them reuse connections.
+    /// How many workers may hold a permit.
     pub(crate) permits: usize,
-    /// A worker that takes longer than this waits for something and no longer counts.
-    pub(crate) permit_time: Duration,
+    pub(crate) hold: PermitHold,
+}
+
+/// The time for which a worker holds its permit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PermitHold {
+    /// As long as it works: never more workers than permits.
+    WhileWorking,
+    /// No longer than this. Then the permits limit how many workers begin, not how many there are:
+    /// handlers that hang, or that wait for the handling of other objects, block nothing.
+    AtMost(Duration),
 }
 
 /// One permit for each worker that may be busy.
@@ -23,6 +35,26 @@ pub(super) struct WorkerPermits {
     limit: usize,
     semaphore: Arc<Semaphore>,
 }
+
+// === impl QueueLimits ===
+
+impl QueueLimits {
+    /// A limit that the user sets is kept, whatever handlers do. Without one there is none.
+    pub(crate) fn new(worker_limit: Option<usize>, patience: Duration) -> Self {
+        match worker_limit {
+            Some(limit) => Self {
+                permits: limit.clamp(1, Semaphore::MAX_PERMITS),
+                hold: PermitHold::WhileWorking,
+            },
+            None => Self {
+                permits: DEFAULT_PERMITS,
+                hold: PermitHold::AtMost(patience),
+            },
+        }
+    }
+}
+
+// === impl WorkerPermits ===
 
 impl WorkerPermits {
     pub(super) fn new(limits: QueueLimits) -> Self {
@@ -55,22 +87,22 @@ impl WorkerPermits {
     }
 }
 
-/// Runs `work`, and gives its permit back early if it takes longer than `permit_time`.
+/// Runs `work`, and gives its permit back at the end, or earlier if `hold` says so.
 pub(crate) async fn run_with_permit<T>(
     work: impl Future<Output = T>,
     permit: OwnedSemaphorePermit,
-    permit_time: Duration,
+    hold: PermitHold,
 ) -> T {
     let mut work = std::pin::pin!(work);
     // Much work never waits, and then needs no timer.
     if let Poll::Ready(done) = futures::poll!(work.as_mut()) {
         return done;
     }
-    match tokio::time::timeout(permit_time, work.as_mut()).await {
-        Ok(done) => done,
-        Err(_) => {
-            drop(permit);
-            work.await
-        }
+    if let PermitHold::AtMost(patience) = hold
+        && let Ok(done) = tokio::time::timeout(patience, work.as_mut()).await
+    {
+        return done;
     }
+    let _held = (hold == PermitHold::WhileWorking).then_some(permit);
+    work.await
 }

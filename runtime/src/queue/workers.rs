@@ -9,10 +9,10 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::task::JoinSet;
 use tracing::error;
 
-use super::worker_limit::{QueueLimits, run_with_permit};
+use super::worker_limit::{PermitHold, QueueLimits, run_with_permit};
 use super::{NextCall, Processor};
 
-/// As many workers as there are jobs; idle ones are kept up to the limit of busy ones.
+/// As many workers as there are jobs; idle ones are kept up to the number of permits.
 pub(super) struct Workers<P: Processor> {
     processor: Arc<P>,
     limits: QueueLimits,
@@ -122,19 +122,15 @@ impl<P: Processor> Workers<P> {
         let (jobs, inbox) = mpsc::channel(1);
         let processor = Arc::clone(&self.processor);
         let report_sender = self.report_sender.clone();
-        self.tasks.spawn(work(
-            processor,
-            self.limits.permit_time,
-            inbox,
-            report_sender,
-        ));
+        self.tasks
+            .spawn(work(processor, self.limits.hold, inbox, report_sender));
         WorkerHandle(jobs)
     }
 }
 
 async fn work<P: Processor>(
     processor: Arc<P>,
-    permit_time: Duration,
+    hold: PermitHold,
     mut inbox: mpsc::Receiver<JobAssignment<P>>,
     report_sender: mpsc::Sender<WorkerReport<P>>,
 ) {
@@ -149,7 +145,7 @@ async fn work<P: Processor>(
         let next = {
             // The future is large: pinned here, it is not moved.
             let work = pin!(processor.process(&key, &mut memory, batch));
-            run_with_permit(work, permit, permit_time).await
+            run_with_permit(work, permit, hold).await
         };
         let finished = FinishedJob {
             epoch,

@@ -135,7 +135,10 @@ fn defaults() -> BTreeMap<String, String> {
         ("watching.reconnect_backoff", time(reconnect_backoff)),
         ("watching.longest_backoff", time(longest_backoff)),
         ("scanning.disabled", disabled.to_string()),
-        ("queueing.worker_limit", worker_limit.to_string()),
+        (
+            "queueing.worker_limit",
+            worker_limit.map_or("none".to_owned(), |limit| limit.to_string()),
+        ),
         ("queueing.worker_patience", time(worker_patience)),
         ("queueing.waiting_bytes", waiting_bytes.to_string()),
         ("queueing.error_delays", pauses(&error_delays)),

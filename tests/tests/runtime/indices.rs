@@ -133,7 +133,7 @@ async fn indices_are_complete_before_any_handler_runs_even_with_one_worker() -> 
     let widgets = fixture.handlers([ChangeHandler::new("create_fn", On::create())]);
     let settings = Settings {
         queueing: QueueingSettings {
-            worker_limit: 1,
+            worker_limit: Some(1),
             ..QueueingSettings::default()
         },
         ..Settings::default()

@@ -147,9 +147,8 @@ async fn forbidden_progress_is_kept_and_no_worker_waits_for_it() -> TestResult {
     let mut fixture = HandlerFixture::new("forbidden-record").await?;
     forbid_unless(&fixture, "!has(object.metadata.annotations)").await?;
     let mut settings = Settings::default();
-    // The only worker keeps its permit for as long as it works: if it waited, nothing else would run.
-    settings.queueing.worker_limit = 1;
-    settings.queueing.worker_patience = Duration::from_secs(3600);
+    // If the only worker waited, nothing else would run.
+    settings.queueing.worker_limit = Some(1);
     let resource = create_handler(&fixture);
     let operator = fixture.start_with(resource, settings).await?;
     assert_eq!(fixture.next_call().await.object, "denied");

@@ -9,7 +9,8 @@ use self::kopf_only::KopfOnlySetting;
 use self::value::Setting;
 pub use self::value::{
     AnnotationPrefix, DiffBaseStoreWord, FieldList, FieldName, LifecycleWord, PauseList, Positive,
-    PositiveDuration, PostingLevelWord, ProgressPostingWord, ProgressStoreWord, SettingValue, Word,
+    PositiveDuration, PostingLevelWord, ProgressPostingWord, ProgressStoreWord, SettingValue,
+    UpperLimit, Word,
 };
 use super::duration::ManifestDuration;
 use super::mapping::MappingFields;
@@ -140,9 +141,10 @@ section! {
 section! {
     /// Limits for handling many objects at once.
     QueueingSection = "queueing" of "QueueingSettings" {
-        /// The limit of objects whose handling began recently; 16 if left out.
-        worker_limit: Positive,
-        /// A handler that takes longer is taken for waiting, and no longer counts; `1s` if left out.
+        /// How many objects are handled at once, and how many timers called; no limit if left out.
+        worker_limit: UpperLimit,
+        /// Without `worker_limit`, 16 objects begin at a time, not counting those that take longer
+        /// than this; `1s` if left out.
         worker_patience: ManifestDuration,
         /// Bytes that objects may take while they wait; 64 MiB if left out.
         waiting_bytes: Positive,

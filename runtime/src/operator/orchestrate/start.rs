@@ -349,10 +349,8 @@ impl PartStarter<'_> {
     }
 
     fn queue_limits(&self) -> QueueLimits {
-        QueueLimits {
-            permits: self.settings.queueing.worker_limit,
-            permit_time: self.settings.queueing.worker_patience,
-        }
+        let queueing = &self.settings.queueing;
+        QueueLimits::new(queueing.worker_limit, queueing.worker_patience)
     }
 
     fn stream_settings(&self) -> StreamSettings {

@@ -61,7 +61,7 @@ where
                 disabled: true,
             },
             queueing: kopf_runtime::QueueingSettings {
-                worker_limit: 8,
+                worker_limit: Some(8),
                 worker_patience: std::time::Duration::from_secs(2),
                 waiting_bytes: 1048576,
                 error_delays: vec![

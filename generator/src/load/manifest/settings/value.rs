@@ -22,6 +22,8 @@ pub enum SettingValue {
     Flag(bool),
     /// A number.
     Count(u32),
+    /// A number where the runtime has no limit by default.
+    Limit(u32),
     /// A text.
     Text(String),
     /// Several texts.
@@ -39,6 +41,10 @@ pub(super) trait Setting: Sized {
 /// A number of at least one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Positive(pub u32);
+
+/// A limit of at least one; there is none if it is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UpperLimit(pub Positive);
 
 /// A duration that is not zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -218,6 +224,16 @@ impl Setting for Positive {
     }
 }
 
+impl Setting for UpperLimit {
+    fn read(reader: &mut ManifestReader<'_>, node: &Node, key: &str) -> Option<Self> {
+        Positive::read(reader, node, key).map(Self)
+    }
+
+    fn value(&self) -> SettingValue {
+        SettingValue::Limit(self.0.0)
+    }
+}
+
 impl Setting for bool {
     fn read(reader: &mut ManifestReader<'_>, node: &Node, key: &str) -> Option<Self> {
         let value = node.as_bool();
@@ -348,6 +364,16 @@ impl JsonSchema for Positive {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({"type": "integer", "minimum": 1, "maximum": u32::MAX})
+    }
+}
+
+impl JsonSchema for UpperLimit {
+    fn schema_name() -> Cow<'static, str> {
+        Positive::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Positive::json_schema(generator)
     }
 }
 
