@@ -25,6 +25,8 @@ struct KnownObject {
     key: Arc<ObjectKey>,
     epoch: u32,
     last: Option<Arc<RawValue>>,
+    /// The version that a list has sent which is not followed by a watch yet.
+    listed: Option<ResourceVersion>,
 }
 
 /// The objects that a stream has listed or watched, and that were not deleted since.
@@ -33,6 +35,8 @@ pub(super) struct KnownObjects {
     retention: Retention,
     epoch: u32,
     objects: HashMap<Box<str>, KnownObject>,
+    /// True if objects have a listed version.
+    has_listed_versions: bool,
     /// Deletions that the receiver does not have yet. A pause or the end of a namespace may cancel
     /// the sending at any point, and no list names these objects again.
     unsent_deletions: VecDeque<KeyedEvent>,
@@ -47,17 +51,28 @@ impl KnownObjects {
             retention,
             epoch: 0,
             objects: HashMap::new(),
+            has_listed_versions: false,
             unsent_deletions: VecDeque::new(),
         }
     }
 
-    /// Begins a new list: objects that it does not name are gone.
+    /// Begins a new list, or an interrupted one from its first page: objects that it does not name
+    /// are gone.
+    ///
+    /// The receiver may take longer for a list than the API server keeps its pages (five minutes by
+    /// default), for example because index functions are slow. If such a list sent everything again
+    /// after each interruption, it would never come to an end. So a list that is repeated sends only
+    /// what the receiver does not have yet: each attempt begins where the last one ended, and what
+    /// was sent before passes at the speed of the API server. To read ahead instead would need
+    /// memory for all objects. To go on with the token that the API server offers in place of the
+    /// expired one would not help if the watch that follows finds the list too old.
     pub(super) fn begin_list(&mut self) {
         self.epoch = self.epoch.wrapping_add(1);
     }
 
     /// Notes a state of an object, and returns it to be sent: none if the object has no name or
-    /// uid, and none for a deletion, which is [unsent](Self::unsent_deletion) then.
+    /// uid, none if an interrupted list has sent it already, and none for a deletion, which is
+    /// [unsent](Self::unsent_deletion) then.
     pub(super) fn record(
         &mut self,
         event_type: WatchEventType,
@@ -79,20 +94,36 @@ impl KnownObjects {
             self.unsent_deletions.push_back((key, watch_event));
             return None;
         }
-        let key = self.insert(key, &watch_event.text);
+        if event_type == WatchEventType::Listed && self.is_sent(&key, &watch_event) {
+            return None;
+        }
+        let key = self.insert(key, &watch_event);
         Some((key, watch_event))
     }
 
-    fn insert(&mut self, key: ObjectKey, text: &Arc<RawValue>) -> Arc<ObjectKey> {
+    /// Whether an interrupted list has sent this state already; notes that the list names it again.
+    fn is_sent(&mut self, key: &ObjectKey, watch_event: &WatchEvent) -> bool {
+        let known = self.objects.get_mut(&key.uid);
+        let sent = known.filter(|it| it.listed.is_some() && it.listed == watch_event.version);
+        sent.map(|known| known.epoch = self.epoch).is_some()
+    }
+
+    fn insert(&mut self, key: ObjectKey, watch_event: &WatchEvent) -> Arc<ObjectKey> {
         let last = match self.retention {
             Retention::Identity => None,
-            Retention::Body => Some(Arc::clone(text)),
+            Retention::Body => Some(Arc::clone(&watch_event.text)),
         };
+        let listed = match watch_event.event_type {
+            WatchEventType::Listed => watch_event.version.clone(),
+            WatchEventType::Added | WatchEventType::Modified | WatchEventType::Deleted => None,
+        };
+        self.has_listed_versions |= listed.is_some();
         match self.objects.entry(key.uid.clone()) {
             Entry::Occupied(mut entry) => {
                 let known = entry.get_mut();
                 known.epoch = self.epoch;
                 known.last = last;
+                known.listed = listed;
                 Arc::clone(&known.key)
             }
             Entry::Vacant(entry) => {
@@ -101,9 +132,19 @@ impl KnownObjects {
                     key: Arc::clone(&key),
                     epoch: self.epoch,
                     last,
+                    listed,
                 });
                 key
             }
+        }
+    }
+
+    /// Makes the next list send all objects: a watch follows the last one, or the receiver has
+    /// dropped in a pause what it got.
+    pub(super) fn end_list(&mut self) {
+        if std::mem::take(&mut self.has_listed_versions) {
+            let known_objects = self.objects.values_mut();
+            known_objects.for_each(|known| known.listed = None);
         }
     }
 
@@ -213,6 +254,38 @@ mod tests {
             ]
         );
         assert_eq!(deletions(&mut known_objects), []);
+    }
+
+    #[test]
+    fn an_interrupted_list_sends_what_is_new_when_it_is_repeated() {
+        let state = |name: &str, version: &str| -> Arc<RawValue> {
+            let meta = json!({"name": name, "uid": name, "resourceVersion": version});
+            to_raw_value(&json!({"metadata": meta})).unwrap().into()
+        };
+        let mut known_objects = KnownObjects::new(KindIndex(0), Retention::Identity);
+        let is_sent = |known_objects: &mut KnownObjects, text: Arc<RawValue>| {
+            let header = ObjectHeader::at(&text).unwrap();
+            let event = known_objects.record(WatchEventType::Listed, &header, Arc::clone(&text));
+            event.is_some()
+        };
+        known_objects.begin_list();
+        assert!(is_sent(&mut known_objects, state("stays", "1")));
+        assert!(is_sent(&mut known_objects, state("changes", "2")));
+        assert!(is_sent(&mut known_objects, state("goes", "3")));
+
+        known_objects.begin_list();
+        assert!(!is_sent(&mut known_objects, state("stays", "1")));
+        assert!(is_sent(&mut known_objects, state("changes", "4")));
+        assert!(is_sent(&mut known_objects, state("comes", "5")));
+        let deletions: Vec<String> = deletions(&mut known_objects)
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
+        assert_eq!(deletions, ["goes"]);
+
+        known_objects.end_list();
+        known_objects.begin_list();
+        assert!(is_sent(&mut known_objects, state("stays", "1")));
     }
 
     #[test]

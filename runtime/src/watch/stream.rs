@@ -164,6 +164,7 @@ async fn follow(
     loop {
         let result = match run.step(known_objects).await {
             None => {
+                known_objects.end_list();
                 run.restart_after_pause().await;
                 Ok(())
             }
@@ -174,9 +175,15 @@ async fn follow(
                 Ok(())
             }
             Some(Err(Error::List(requests::Error::NotFound))) => {
+                known_objects.end_list();
                 run.wait_until_served(known_objects).await
             }
-            Some(Err(error)) => run.wait_after(&error).await,
+            Some(Err(error)) => {
+                if !error.interrupts_list() {
+                    known_objects.end_list();
+                }
+                run.wait_after(&error).await
+            }
         };
         if result.is_err() {
             return;
@@ -369,7 +376,11 @@ impl WatchStream {
         self.health.watching();
         loop {
             self.health.beat_within(self.settings.inactivity_timeout);
-            let Ok(line) = timeout(self.settings.inactivity_timeout, lines.next()).await else {
+            let line = timeout(self.settings.inactivity_timeout, lines.next()).await;
+            if !matches!(line, Ok(Ok(Some(_)))) {
+                known_objects.end_list();
+            }
+            let Ok(line) = line else {
                 debug!(kind = %self.describe(), "no event for too long, reconnecting");
                 self.health.count_restart(WatchRestart::Silent);
                 break;
@@ -388,6 +399,7 @@ impl WatchStream {
                 return Err(Error::InStream(in_stream_error(raw.object)));
             }
             backoff.reset();
+            known_objects.end_list();
             let Some(header) = self.header(raw.object) else {
                 continue;
             };
@@ -492,6 +504,16 @@ impl Error {
                 Some(WatchRestart::Failed)
             }
         }
+    }
+
+    /// True if the list is not complete, or too old for the watch that was to follow it.
+    fn interrupts_list(&self) -> bool {
+        matches!(
+            self,
+            Self::List(_)
+                | Self::Open(requests::Error::Expired)
+                | Self::InStream(requests::Error::Expired)
+        )
     }
 
     fn is_routine(&self) -> bool {

@@ -14,8 +14,11 @@ use kopf_runtime::{
 };
 use kopf_tests::health_client::HealthClient;
 use kopf_tests::peering::PeeringObject;
-use kopf_tests::{Fault, Objects, RequestMatch, TestFailure, TestResult, eventually};
+use kopf_tests::{
+    Fault, Objects, PrivateControlPlane, RequestMatch, TestFailure, TestResult, eventually,
+};
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 use crate::fixture::HandlerFixture;
 
@@ -474,5 +477,95 @@ async fn a_filter_of_an_index_that_panics_fails_for_its_object_only() -> TestRes
     let operator = fixture.start_operator(operator).await?;
     maps.create("harmless", widget("one")).await?;
     found(&indices, "one", &["harmless"]).await?;
+    operator.stop().await
+}
+
+/// An index function whose calls end when the test lets them.
+struct GatedIndexFunction {
+    ended: AtomicU32,
+    ends: Semaphore,
+}
+
+impl GatedIndexFunction {
+    async fn by_widget(&self, cx: &mut IndexContext<ConfigMap>) -> IndexResult<ByWidget> {
+        let end = self.ends.acquire().await;
+        end.expect("the test keeps it open").forget();
+        self.ended.fetch_add(1, Ordering::SeqCst);
+        Ok(vec![("one".to_owned(), cx.name().to_owned())])
+    }
+}
+
+#[tokio::test]
+async fn a_list_comes_to_an_end_even_if_indexing_takes_longer_than_its_pages_are_kept() -> TestResult
+{
+    const OBJECTS: u32 = 400;
+    const CALLS_PER_TOKEN: u32 = 50;
+    let plane = PrivateControlPlane::start().await?;
+    // With a cache, the API server keeps pages until it compacts etcd itself, every five minutes.
+    let uncached = ["--watch-cache-sizes=configmaps#0"];
+    plane.restart_api_server_with(&uncached).await?;
+    let mut fixture = HandlerFixture::new_on(plane.handle(), "index-slow").await?;
+    let maps = config_maps(&fixture).await?;
+    let maps = &maps;
+    let creations = (0..OBJECTS).map(|number| async move {
+        let name = format!("map-{number}");
+        maps.create(&name, widget("one")).await
+    });
+    futures::future::try_join_all(creations).await?;
+    fixture.create("waits", 1).await?;
+    let function = Arc::new(GatedIndexFunction {
+        ended: AtomicU32::new(0),
+        ends: Semaphore::new(0),
+    });
+    let handler =
+        IndexHandler::new().when(|subject| subject.body.name() != Some("kube-root-ca.crt"));
+    let indexed = Resource::<ConfigMap, GatedIndexFunction>::new(CONFIG_MAP, &function)
+        .index(ByWidget, handler, |function, cx| {
+            Box::pin(function.by_widget(cx))
+        })
+        .build();
+    fixture.script("create_fn", |cx| {
+        cx.patch()
+            .set("status.found", cx.index(ByWidget).get("one").len());
+        Ok(())
+    });
+    let mut settings = Settings::default();
+    settings.watching.page_size = 100;
+    let operator = Operator::new("slow")
+        .resource(fixture.handlers([ChangeHandler::new("create_fn", On::create())]))
+        .resource(indexed)
+        .settings(settings);
+    let operator = fixture.start_operator(operator).await?;
+    let mut allowed = 0;
+    let mut listed = false;
+    while !listed {
+        assert!(
+            allowed < 4 * OBJECTS,
+            "everything is indexed again and again"
+        );
+        function.ends.add_permits(CALLS_PER_TOKEN as usize);
+        allowed += CALLS_PER_TOKEN;
+        eventually(
+            "the index functions are called, or all are done",
+            async || {
+                listed = !fixture.calls_so_far().is_empty();
+                (listed || function.ended.load(Ordering::SeqCst) >= allowed).then_some(())
+            },
+        )
+        .await?;
+        // The next revision makes the ones before it compactable.
+        fixture.create(&format!("touch-{allowed}"), 1).await?;
+        plane.compact().await?;
+    }
+    let handled = fixture.wait_until_handled("waits", 1).await?;
+    assert_eq!(handled.data["status"]["found"], json!(OBJECTS));
+    assert_eq!(
+        function.ended.load(Ordering::SeqCst),
+        OBJECTS,
+        "once for each"
+    );
+    let requests = fixture.sandbox.requests_of(&operator.user).await?;
+    let expired = requests.iter().filter(|request| request.code == 410);
+    assert_ne!(expired.count(), 0, "pages have expired");
     operator.stop().await
 }
