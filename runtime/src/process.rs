@@ -41,7 +41,7 @@ use crate::events::object_ref::ObjectRef;
 use crate::events::posting::EventSeverity;
 use crate::handler::memo::Memos;
 use crate::process::execute::handler_scope::{HandlerScope, OperatorServices};
-use crate::process::memory::Memory;
+use crate::process::memory::{Memory, SleepingState};
 use crate::process::persist::apply::WriteRejected;
 use crate::process::persist::object_writer::{ObjectWriter, OnForbidden};
 use crate::queue::{NextCall, Processor};
@@ -210,7 +210,7 @@ impl Processor for Pipeline {
     }
 
     fn drop_plan(&self, memory: &mut Memory) {
-        memory.current = None;
+        memory.sleeping = None;
     }
 
     fn is_redundant(&self, key: &Self::Key, memory: &Memory, batch: &EventBatch) -> bool {
@@ -222,15 +222,17 @@ impl Processor for Pipeline {
         let span = handling.subject.span();
         let newest = batch.newest();
         let deleted = newest.is_some_and(|it| it.event_type == WatchEventType::Deleted);
+        // It outlives the call, for a call that panics is repeated with the same state.
+        let mut current = None;
         let handled = {
             // The future is large: pinned here, it is not moved.
-            let handling = pin!(handling.handle(memory, batch));
+            let handling = pin!(handling.handle(memory, &mut current, batch));
             let handling = AssertUnwindSafe(handling.instrument(span));
             handling.catch_unwind().await
         };
         let handled =
             handled.unwrap_or_else(|payload| Err(Error::Panicked(panic_message(&*payload))));
-        match handled {
+        let next = match handled {
             Ok(next) => {
                 memory.failures = 0;
                 next
@@ -244,14 +246,24 @@ impl Processor for Pipeline {
                 handling.forget()
             }
             Err(error) => self.after_failure(key, memory, &error),
+        };
+        if let (NextCall::After(_) | NextCall::NotBefore(_), Some(current)) = (next, current) {
+            let sleeping = SleepingState::new(&current, &self.budget);
+            memory.sleeping = Some(Box::new(sleeping));
         }
+        next
     }
 }
 
 // === impl ObjectHandling ===
 
 impl ObjectHandling<'_> {
-    async fn handle(&self, memory: &mut Memory, batch: EventBatch) -> Result<NextCall, Error> {
+    async fn handle(
+        &self,
+        memory: &mut Memory,
+        current: &mut Option<Arc<Value>>,
+        batch: EventBatch,
+    ) -> Result<NextCall, Error> {
         if let Some(first) = batch.first() {
             let first = event_kind(first);
             memory
@@ -265,39 +277,49 @@ impl ObjectHandling<'_> {
                     return Ok(self.forget());
                 }
                 self.background.object_gone(self.key);
-                self.call_event_handlers(memory, &batch).await?;
+                self.call_event_handlers(memory, current, &batch).await?;
                 return Ok(self.forget());
             }
             if is_new_state(memory, newest) {
-                self.take_event(memory, newest).await?;
+                self.take_event(memory, current, newest).await?;
             } else if newest.event_type == WatchEventType::Listed {
-                self.check_restored(memory).await;
+                self.check_restored(memory, current).await;
             }
-            self.call_event_handlers(memory, &batch).await?;
         }
-        if batch.is_requeued() && memory.current.is_none() {
+        let planned = memory.sleeping.take().filter(|_| current.is_none());
+        let is_planned = planned.is_some();
+        if let Some(sleeping) = planned {
+            self.wake(memory, current, *sleeping, batch.newest()).await;
+        }
+        self.call_event_handlers(memory, current, &batch).await?;
+        if batch.is_requeued() && current.is_none() {
             if memory.history.is_none() {
                 // The object was forgotten, and its last daemon or timer has ended.
                 self.background.object_gone(self.key);
                 return Ok(self.forget());
             }
-            memory.current = self.background.latest(self.key).map(Arc::new);
+            *current = self.background.latest(self.key).map(Arc::new);
+        }
+        if is_planned && current.is_none() {
+            // The object is gone, and its deletion event follows; or the API server forbids to read it.
+            memory.sleeping = Some(Box::new(SleepingState::Unread));
+            return Ok(NextCall::After(self.settings.queueing.error_delay(0)));
         }
         // Handlers may take long, and other objects need the byte budget.
         drop(batch);
         if !self.kind.registry().handles_changes() && self.kind.background_handlers().is_empty() {
-            memory.current = None;
+            *current = None;
         }
-        while let Some(current) = memory.current.clone() {
+        while let Some(state) = current.clone() {
             if !self.pause_gate.is_running() {
-                memory.current = None;
+                *current = None;
                 break;
             }
-            match self.turn(memory, &current).await? {
+            match self.turn(memory, &state).await? {
                 TurnResult::Written(newer) | TurnResult::Outdated(newer)
                     if !self.stop.is_cancelled() =>
                 {
-                    self.wrote(memory, newer);
+                    self.wrote(memory, current, newer);
                 }
                 // The operator stops. The progress is on the object: the next start goes on.
                 TurnResult::Written(_) | TurnResult::Outdated(_) => break,
@@ -305,11 +327,9 @@ impl ObjectHandling<'_> {
                 TurnResult::Hold(delay) => return Ok(NextCall::NotBefore(delay)),
                 TurnResult::Settled(version) => {
                     memory.written = Some(version);
-                    memory.current = None;
+                    *current = None;
                 }
-                TurnResult::Done | TurnResult::Gone | TurnResult::LeaseEnded => {
-                    memory.current = None
-                }
+                TurnResult::Done | TurnResult::Gone | TurnResult::LeaseEnded => *current = None,
             }
         }
         Ok(NextCall::AwaitChange)
@@ -326,13 +346,49 @@ impl ObjectHandling<'_> {
     }
 
     /// Makes an event the newest state; reads the object if the event has no text.
-    async fn take_event(&self, memory: &mut Memory, newest: &QueuedEvent) -> Result<(), Error> {
+    async fn take_event(
+        &self,
+        memory: &mut Memory,
+        current: &mut Option<Arc<Value>>,
+        newest: &QueuedEvent,
+    ) -> Result<(), Error> {
         if newest.text.is_some() {
-            memory.current = self.read(newest)?;
-        } else if let Some(newer) = persist::apply::newest(&self.writer()).await {
-            self.wrote(memory, newer);
+            *current = self.read(newest)?;
+        } else {
+            self.fetch(memory, current).await;
         }
         Ok(())
+    }
+
+    /// Goes on with the state of a planned call.
+    ///
+    /// A state that was not kept is in the event of our last write, if that has just arrived;
+    /// otherwise the API server is asked for the newest one.
+    async fn wake(
+        &self,
+        memory: &mut Memory,
+        current: &mut Option<Arc<Value>>,
+        sleeping: SleepingState,
+        newest: Option<&QueuedEvent>,
+    ) {
+        *current = sleeping.parse().map(Arc::new);
+        if let Some(newest) = newest
+            && current.is_none()
+            && newest.version.is_some()
+            && newest.version == memory.written
+        {
+            *current = self.read(newest).ok().flatten();
+        }
+        if current.is_none() {
+            self.fetch(memory, current).await;
+        }
+    }
+
+    /// Reads the object; older events are redundant then.
+    async fn fetch(&self, memory: &mut Memory, current: &mut Option<Arc<Value>>) {
+        if let Some(newer) = persist::apply::newest(&self.writer()).await {
+            self.wrote(memory, current, newer);
+        }
     }
 
     /// True if a deletion event means that the object does not match the selectors any more.
@@ -342,14 +398,14 @@ impl ObjectHandling<'_> {
 
     /// Reads an object that a list shows older than our last write. If the API server has that
     /// older state too, it was restored from a backup, and its versions grow from there.
-    async fn check_restored(&self, memory: &mut Memory) {
+    async fn check_restored(&self, memory: &mut Memory, current: &mut Option<Arc<Value>>) {
         if let Some(newest) = persist::apply::newest(&self.writer()).await {
             let version = ObjectView::new(&newest).resource_version();
             if is_stale(memory, version.map(ResourceVersion::new).as_ref()) {
                 memory.written = None;
                 self.background.replace_latest(self.key, &newest);
             }
-            memory.current = Some(newest);
+            *current = Some(newest);
         }
     }
 
@@ -362,14 +418,14 @@ impl ObjectHandling<'_> {
     }
 
     /// Goes on with an answer of the API server: all older events are redundant.
-    fn wrote(&self, memory: &mut Memory, newer: Arc<Value>) {
+    fn wrote(&self, memory: &mut Memory, current: &mut Option<Arc<Value>>, newer: Arc<Value>) {
         if let Some(version) = ObjectView::new(&newer).resource_version() {
             memory.written = Some(ResourceVersion::new(version));
         }
         if !self.kind.background_handlers().is_empty() {
             self.background.update_written(self.key, &newer);
         }
-        memory.current = Some(newer);
+        *current = Some(newer);
     }
 
     fn writer(&self) -> ObjectWriter<'_> {
@@ -411,7 +467,7 @@ impl ObjectHandling<'_> {
 fn is_own_write(memory: &Memory, batch: &EventBatch, batch_mode: BatchMode) -> bool {
     batch_mode == BatchMode::NewestOnly
         && !batch.is_requeued()
-        && memory.current.is_none()
+        && memory.sleeping.is_none()
         && batch.newest().is_some_and(|newest| {
             matches!(
                 newest.event_type,
@@ -480,6 +536,16 @@ mod tests {
             BatchMode::NewestOnly
         ));
         batch.requeue();
+        assert!(!is_own_write(&memory, &batch, BatchMode::NewestOnly));
+    }
+
+    #[test]
+    fn the_event_of_our_own_write_wakes_an_object_with_a_planned_call() {
+        let memory = Memory {
+            sleeping: Some(Box::new(SleepingState::Unread)),
+            ..memory()
+        };
+        let batch = batch_of(WatchEventType::Modified, "5");
         assert!(!is_own_write(&memory, &batch, BatchMode::NewestOnly));
     }
 

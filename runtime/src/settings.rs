@@ -82,7 +82,8 @@ pub struct QueueingSettings {
     /// Without a `worker_limit`, objects begin 16 at a time, and one that takes longer than this no
     /// longer counts.
     pub worker_patience: Duration,
-    /// The memory for objects that wait in the queue, if no event handler needs each watch event.
+    /// The memory for the text of objects that wait in the queue, if no event handler needs each
+    /// watch event, and of objects that wait for a retry, which take at most half of it.
     pub waiting_bytes: usize,
     /// Pauses after one, two, three… failures in a row to process an object; failures of handlers
     /// do not count.

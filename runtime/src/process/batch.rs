@@ -27,7 +27,7 @@ pub(crate) struct QueuedEvent {
     pub(crate) version: Option<ResourceVersion>,
     /// None if it exceeded the budget: the worker reads the object instead.
     pub(crate) text: Option<Arc<RawValue>>,
-    _reserved: ReservedBytes,
+    _reserved: Option<ReservedBytes>,
 }
 
 /// The events that a kind needs.
@@ -38,10 +38,10 @@ pub(crate) enum BatchMode {
     EveryEvent,
 }
 
-/// The memory for waiting events, shared by all objects.
+/// The memory for waiting events and sleeping objects, shared by all objects.
 ///
 /// A list is read as fast as it comes, so that the watch can begin, and handlers may be slower.
-/// An event that exceeds the budget costs one more request later.
+/// An event or a sleeping object that exceeds the budget costs one more request later.
 #[derive(Debug, Clone)]
 pub(crate) struct ByteBudget {
     taken: Arc<AtomicUsize>,
@@ -50,7 +50,7 @@ pub(crate) struct ByteBudget {
 
 /// A part of the budget, free again when this is dropped.
 #[derive(Debug)]
-struct ReservedBytes {
+pub(crate) struct ReservedBytes {
     taken: Arc<AtomicUsize>,
     bytes: usize,
 }
@@ -116,20 +116,12 @@ impl ByteBudget {
     /// Admits an event, without its text if that is dispensable and exceeds the budget.
     fn admit(&self, watch_event: WatchEvent, dispensable: bool) -> QueuedEvent {
         let bytes = watch_event.text.get().len();
-        let taken = self.taken.fetch_add(bytes, Ordering::Relaxed);
-        let reserved = ReservedBytes {
-            taken: Arc::clone(&self.taken),
-            bytes,
-        };
-        let (text, reserved) = if dispensable && taken + bytes > self.bytes {
-            drop(reserved);
-            let nothing = ReservedBytes {
-                taken: Arc::clone(&self.taken),
-                bytes: 0,
-            };
-            (None, nothing)
-        } else {
-            (Some(watch_event.text), reserved)
+        let (text, reserved) = match self.reserve(bytes, self.bytes) {
+            Err(reserved) if dispensable => {
+                drop(reserved);
+                (None, None)
+            }
+            Ok(reserved) | Err(reserved) => (Some(watch_event.text), Some(reserved)),
         };
         QueuedEvent {
             event_type: watch_event.event_type,
@@ -137,6 +129,31 @@ impl ByteBudget {
             text,
             _reserved: reserved,
         }
+    }
+
+    /// Reserves bytes for a sleeping object, unless they exceed half of the budget: the rest is for
+    /// events, so that many sleeping objects do not make each event of others cost a request.
+    pub(crate) fn reserve_for_sleep(&self, bytes: usize) -> Option<ReservedBytes> {
+        self.reserve(bytes, self.bytes / 2).ok()
+    }
+
+    /// Reserves bytes; the reservation is an error if more than the limit is taken then.
+    fn reserve(&self, bytes: usize, limit: usize) -> Result<ReservedBytes, ReservedBytes> {
+        let taken = self.taken.fetch_add(bytes, Ordering::Relaxed);
+        let reserved = ReservedBytes {
+            taken: Arc::clone(&self.taken),
+            bytes,
+        };
+        if taken.saturating_add(bytes) > limit {
+            Err(reserved)
+        } else {
+            Ok(reserved)
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn taken(&self) -> usize {
+        self.taken.load(Ordering::Relaxed)
     }
 }
 

@@ -31,6 +31,7 @@ impl ObjectHandling<'_> {
     pub(super) async fn call_event_handlers(
         &self,
         memory: &mut Memory,
+        current: &mut Option<Arc<Value>>,
         batch: &EventBatch,
     ) -> Result<(), Error> {
         if self.kind.batch_mode() == BatchMode::NewestOnly {
@@ -41,7 +42,7 @@ impl ObjectHandling<'_> {
         };
         match batch.newest() {
             Some(newest) if newest.event_type != WatchEventType::Deleted && !patch.is_empty() => {
-                self.write_event_patch(memory, newest, patch).await
+                self.write_event_patch(memory, current, newest, patch).await
             }
             _ => Ok(()),
         }
@@ -111,10 +112,11 @@ impl ObjectHandling<'_> {
     async fn write_event_patch(
         &self,
         memory: &mut Memory,
+        current: &mut Option<Arc<Value>>,
         newest: &QueuedEvent,
         patch: ObjectPatch,
     ) -> Result<(), Error> {
-        let known = match &memory.current {
+        let known = match current {
             Some(current) => Some(Arc::clone(current)),
             None => self.read(newest)?,
         };
@@ -124,7 +126,7 @@ impl ObjectHandling<'_> {
         let writer = self.writer();
         match apply(&writer, &known, patch, OnConflict::Repeat, ReadBack::Always).await {
             Ok(WriteResult::Written(newer) | WriteResult::Stripped(newer, _)) => {
-                self.wrote(memory, newer);
+                self.wrote(memory, current, newer);
             }
             Ok(
                 WriteResult::Unchanged

@@ -1,4 +1,4 @@
-//! The limit of objects that are handled at once.
+//! The limits of objects that are handled at once, and of the memory of those that sleep.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use kopf_runtime::{
     ChangeHandler, EventHandler, HandlerError, HandlerResult, On, Resource, Settings, TimerHandler,
 };
-use kopf_tests::{TestResult, eventually};
+use kopf_tests::{TestFailure, TestResult, eventually};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
@@ -155,4 +155,45 @@ async fn without_a_limit_handlers_that_hang_block_no_other_object() -> TestResul
     fixture.wait_until_handled("fine", 1).await?;
     fixture.scripts.release();
     operator.stop().await
+}
+
+/// Calls a handler that fails once, and returns how often the operator read its object.
+async fn reads_of_retries(name: &str, waiting_bytes: usize) -> Result<usize, TestFailure> {
+    let mut fixture = HandlerFixture::new(name).await?;
+    fixture.script("create_fn", |cx| match (cx.retry(), cx.name()) {
+        (0, _) => Err(HandlerError::temporary("soon").after(Duration::from_secs(1))),
+        (1, "deleted") => Err(HandlerError::temporary("later").after(Duration::from_secs(3600))),
+        _ => Ok(()),
+    });
+    let mut settings = Settings::default();
+    settings.queueing.waiting_bytes = waiting_bytes;
+    let resource = fixture.handlers([
+        ChangeHandler::new("create_fn", On::create()),
+        ChangeHandler::new("update_fn", On::update()),
+    ]);
+    let operator = fixture.start_with(resource, settings).await?;
+    fixture.create("one", 1).await?;
+    fixture.wait_until_handled("one", 1).await?;
+    let reads = fixture.sandbox.count_requests_of(&operator.user).await?;
+    let retries: Vec<u32> = fixture.calls_so_far().iter().map(|it| it.retry).collect();
+    assert_eq!(retries, [0, 1]);
+
+    // A deletion is noticed in the sleep, too.
+    fixture.create("deleted", 1).await?;
+    for retry in [0, 1] {
+        assert_eq!(fixture.next_call().await.retry, retry);
+    }
+    fixture.objects.delete("deleted").await?;
+    fixture.objects.wait_gone("deleted").await?;
+    fixture.create("two", 1).await?;
+    fixture.wait_until_handled("two", 1).await?;
+    operator.stop().await?;
+    Ok(reads.of("widgets", "get"))
+}
+
+#[tokio::test]
+async fn an_object_that_sleeps_is_read_again_only_if_its_text_exceeds_the_budget() -> TestResult {
+    assert_eq!(reads_of_retries("sleep-kept", 1024 * 1024).await?, 0);
+    assert_ne!(reads_of_retries("sleep-read", 1).await?, 0);
+    Ok(())
 }
