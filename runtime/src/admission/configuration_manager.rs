@@ -153,7 +153,11 @@ impl ConfigurationManager {
                         configured = true;
                         pause = self.resync;
                     }
-                    Err(error) if !configured && !error.is_temporary() => return Err(error),
+                    Err(error) if !configured && !error.is_temporary() => {
+                        // Another replica would wait for the marks of this one.
+                        let _ = self.withdraw(&served).await;
+                        return Err(error);
+                    }
                     Err(error) => {
                         warn!("cannot configure the webhooks: {}", with_causes(&error));
                         pause = pause.saturating_mul(2).min(self.resync);
@@ -194,17 +198,19 @@ impl ConfigurationManager {
         Ok(())
     }
 
+    /// Removes what no other replica needs, as far as possible; returns the first failure.
     async fn withdraw(&mut self, served: &RevisedClientConfig) -> Result<(), Error> {
+        let mut result = Ok(());
         for role in WebhookRole::ALL {
             let all = self.entries(role, &served.client)?;
             let webhooks = self.configured();
             let left = configuration::persistent(&all, &webhooks, role);
-            self.update(role, |manager, present| {
+            let withdrawn = self.update(role, |manager, present| {
                 manager.without_this_replica(role, present, &all, &left, served)
-            })
-            .await?;
+            });
+            result = result.and(withdrawn.await);
         }
-        Ok(())
+        result
     }
 
     fn configured(&self) -> Vec<ConfiguredWebhook<'_>> {

@@ -6,6 +6,7 @@ use k8s_openapi::ByteString;
 use kopf_runtime::admission::{Certificates, Server, Webhooks};
 use kopf_runtime::{Resource, WebhookHandler};
 use kopf_tests::{Sandbox, TestFailure, TestResult, User, eventually, pki};
+use kube::ResourceExt as _;
 use kube::api::{DynamicObject, PostParams};
 use serde_json::{Value, json};
 
@@ -275,6 +276,16 @@ async fn the_generated_permissions_for_managed_webhooks_are_sufficient_and_neces
     let permissions = deployment.permissions();
     assert_eq!(permissions.len(), 6, "{permissions:?}");
     deployment.fails_without_each_permission(webhooks).await?;
+    for kind in KINDS {
+        let configuration = deployment.fixture.configuration(kind).await?;
+        let configuration = configuration.expect("it is a part of the deployment");
+        let replicas = configuration.annotations().keys();
+        let replicas: Vec<_> = replicas.filter(|it| it.starts_with("replicas.")).collect();
+        assert!(
+            replicas.is_empty(),
+            "an operator that failed serves nothing"
+        );
+    }
 
     let operator = deployment.start(webhooks()).await?;
     deployment.webhooks_are_called().await?;
