@@ -3,6 +3,7 @@
 pub mod crd;
 pub mod input;
 pub mod manifest;
+pub mod names;
 pub mod schema;
 mod upgrade;
 pub mod yaml;

@@ -51,7 +51,7 @@ fn read_crd_files(
             Ok(text) => {
                 let source = sources.add(path.value.as_str(), text.as_str());
                 LoadedCrds {
-                    crds: crd::read(sources, source, NameFix::Report, diagnostics),
+                    crds: crd::read(sources, source, NameFix::Refuse, diagnostics),
                     text,
                 }
             }

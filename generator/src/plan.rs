@@ -6,19 +6,15 @@ mod user_files;
 use std::collections::BTreeSet;
 
 use self::file::inside;
-use crate::diagnostic::{Diagnostics, Sources};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Sources};
 use crate::format;
 use crate::load::manifest;
 use crate::model::operator::{KindOrigin, Operator};
 use crate::model::resource::CustomResource;
 use crate::model::type_options::Options;
 use crate::types;
-use crate::view::child::ChildrenView;
 use crate::view::cluster_test::ClusterTestView;
-use crate::view::deploy::{
-    CrdsView, DeploymentView, DockerfileView, DockerignoreView, KustomizationView, PeeringView,
-    RbacView, ReadmeView,
-};
+use crate::view::deploy::{DockerfileView, DockerignoreView, ReadmeView};
 use crate::view::hooks::HooksView;
 use crate::view::indices::IndicesView;
 use crate::view::kind::KindView;
@@ -26,7 +22,7 @@ use crate::view::operator::{OperatorView, TypesView};
 use crate::view::scaffold::{
     CargoView, GitignoreView, HandlersView, KindHandlersView, MainView, TestsView,
 };
-use crate::view::webhooks::WebhooksView;
+use crate::view::{child, crds, rbac, webhooks, workload};
 
 pub(crate) use file::text;
 pub use file::{CratePath, FileContent, NotACratePath, PlannedFile};
@@ -77,7 +73,7 @@ pub fn operator(
     )];
     for (done, kind) in operator.kinds.iter().enumerate() {
         advance(done);
-        files.push(generated_rust(
+        files.push(generated_with_imports(
             &format!("src/generated/{}.rs", kind.module),
             &KindView::new(kind),
         ));
@@ -95,20 +91,26 @@ pub fn operator(
         files.push(generated_rust("src/generated/indices.rs", &indices));
     }
     if let Some(hooks) = HooksView::new(&operator.hooks) {
-        files.push(generated_rust("src/generated/hooks.rs", &hooks));
+        files.push(generated_with_imports("src/generated/hooks.rs", &hooks));
     }
     if let Some(types) = TypesView::new(operator) {
         files.push(generated_rust("src/generated/types.rs", &types));
     }
-    files.push(generated_text("deploy/rbac.yaml", &RbacView::new(operator)));
-    if let Some(webhooks) = WebhooksView::new(operator) {
-        files.push(generated_text("deploy/webhooks.yaml", &webhooks));
-    }
-    if !operator.crd_files.is_empty() {
-        files.push(generated_text("deploy/crds.yaml", &CrdsView::new(operator)));
-    }
-    if let Some(peering) = PeeringView::new(operator) {
-        files.push(generated_text("deploy/peering.yaml", &peering));
+    let has_crds = !operator.crd_files.is_empty();
+    let webhooks = webhooks::text(operator).unwrap_or_else(|error| {
+        let message = format!("the webhooks cannot be configured: {error}");
+        let help = "give one of them another `id`";
+        diagnostics.push(Diagnostic::error(Code::DuplicateHandler, message).help(help));
+        None
+    });
+    let deployed = [
+        ("deploy/rbac.yaml", Some(rbac::text(operator))),
+        ("deploy/webhooks.yaml", webhooks),
+        ("deploy/crds.yaml", has_crds.then(|| crds::text(operator))),
+        ("deploy/peering.yaml", workload::peering(operator)),
+    ];
+    for (path, text) in deployed {
+        files.extend(text.map(|text| PlannedFile::generated(inside(path), text)));
     }
     let mut schema = serde_json::to_string_pretty(&manifest::schema()).expect("a schema is JSON");
     schema.push('\n');
@@ -165,16 +167,13 @@ pub fn new_crate(
         scaffold("Dockerfile", &DockerfileView { name }),
         scaffold(".dockerignore", &DockerignoreView),
         scaffold(".gitignore", &GitignoreView),
-        scaffold("deploy/deployment.yaml", &DeploymentView::new(operator)),
-        scaffold(
-            KUSTOMIZATION,
-            &KustomizationView {
-                name,
-                has_crds: !operator.crd_files.is_empty(),
-                has_peering: operator.peering.is_deployed(),
-                has_webhooks: operator.has_webhooks(),
-                has_children,
-            },
+        PlannedFile::scaffold(
+            inside("deploy/deployment.yaml"),
+            workload::deployment(operator),
+        ),
+        PlannedFile::scaffold(
+            inside(KUSTOMIZATION),
+            workload::kustomization(operator, has_children),
         ),
         scaffold("src/main.rs", &MainView { name }),
     ]
@@ -193,20 +192,23 @@ fn children(operator: &Operator) -> Vec<PlannedFile> {
         scaffold(&path, &KindHandlersView::with_children(kind))
     });
     handlers
-        .chain([scaffold(
-            "deploy/children.yaml",
-            &ChildrenView::new(operator),
+        .chain([PlannedFile::scaffold(
+            inside("deploy/children.yaml"),
+            workload::children(operator, child::HANDLER),
         )])
         .collect()
 }
 
 fn generated_rust(path: &str, view: &impl askama::Template) -> PlannedFile {
-    let text = format::rust(&text(view)).expect("the templates print valid Rust");
+    let text = format::rust(&text(view)).expect("no text of the input can change the syntax");
     PlannedFile::generated(inside(path), text)
 }
 
-fn generated_text(path: &str, view: &impl askama::Template) -> PlannedFile {
-    PlannedFile::generated(inside(path), text(view))
+/// A module whose template writes every name with its path.
+fn generated_with_imports(path: &str, view: &impl askama::Template) -> PlannedFile {
+    let text = format::rust_with_imports(&text(view));
+    let text = text.expect("no text of the input can change the syntax");
+    PlannedFile::generated(inside(path), text)
 }
 
 fn scaffold(path: &str, view: &impl askama::Template) -> PlannedFile {

@@ -42,7 +42,8 @@ pub struct ImplMethod {
 /// The names that the `use` items of a file import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImportedNames {
-    names: Vec<String>,
+    /// Each name with the module that it comes from.
+    names: Vec<(String, String)>,
     globs: Vec<String>,
 }
 
@@ -81,6 +82,25 @@ impl<'a> UserSource<'a> {
     #[must_use]
     pub fn declares_module(&self, name: &str) -> bool {
         self.modules().any(|module| module.ident == name)
+    }
+
+    /// Whether the file declares or imports a type of this name, also inside inline modules.
+    #[must_use]
+    pub fn declares_type(&self, name: &str) -> bool {
+        fn declares(items: &[syn::Item], name: &str) -> bool {
+            items.iter().any(|item| match item {
+                syn::Item::Enum(item) => item.ident == name,
+                syn::Item::Struct(item) => item.ident == name,
+                syn::Item::Type(item) => item.ident == name,
+                syn::Item::Union(item) => item.ident == name,
+                syn::Item::Mod(syn::ItemMod {
+                    content: Some((_, items)),
+                    ..
+                }) => declares(items, name),
+                _ => false,
+            })
+        }
+        declares(&self.file.items, name)
     }
 
     /// The imports at the top of the file.
@@ -265,11 +285,16 @@ pub fn with_items(text: &str, items: &str) -> String {
 // === impl ImportedNames ===
 
 impl ImportedNames {
-    /// Whether `name` is imported, by itself or by a glob import that `glob_brings` accepts.
+    /// Whether `name` alone means that of `module`: by an import of its own, or by a glob.
     #[must_use]
-    pub fn bring(&self, name: &str, glob_brings: impl Fn(&str) -> bool) -> bool {
-        self.names.iter().any(|imported| imported == name)
-            || self.globs.iter().any(|glob| glob_brings(glob))
+    pub fn bring(&self, name: &str, module: &str) -> bool {
+        const GENERATED: &str = "crate::generated::";
+        let mut named = self.names.iter().filter(|(imported, _)| imported == name);
+        match named.next() {
+            // The user may import a name by another path; a generated type is another type.
+            Some((_, from)) => !from.starts_with(GENERATED) || module.starts_with(GENERATED),
+            None => self.globs.iter().any(|glob| glob == module),
+        }
     }
 
     fn add(&mut self, prefix: &str, tree: &syn::UseTree) {
@@ -282,8 +307,13 @@ impl ImportedNames {
         };
         match tree {
             syn::UseTree::Path(path) => self.add(&below(&path.ident), &path.tree),
-            syn::UseTree::Name(name) => self.names.push(name.ident.to_string()),
-            syn::UseTree::Rename(rename) => self.names.push(rename.rename.to_string()),
+            syn::UseTree::Name(name) => {
+                self.names.push((name.ident.to_string(), prefix.to_owned()));
+            }
+            syn::UseTree::Rename(rename) => {
+                self.names
+                    .push((rename.rename.to_string(), prefix.to_owned()));
+            }
             syn::UseTree::Glob(_) => self.globs.push(prefix.to_owned()),
             syn::UseTree::Group(group) => {
                 group.items.iter().for_each(|tree| self.add(prefix, tree))

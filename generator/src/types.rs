@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources, harmless};
 use crate::load::crd::{self, Crd, NameFix};
 use crate::model::identifier::RustIdent;
 use crate::model::resource::{CustomResource, VersionChoice};
@@ -188,7 +188,7 @@ pub fn index(resources: &[CustomResource]) -> TypesFile {
 fn header(resource: &CustomResource, sources: &Sources) -> String {
     let name = sources.name(resource.source);
     let file = name.rsplit(['/', '\\']).next().unwrap_or(name);
-    format!("{} from {file}. Do not edit.\n\n", made_by())
+    format!("{} from {}. Do not edit.\n\n", made_by(), harmless(file))
 }
 
 fn made_by() -> String {

@@ -2,6 +2,7 @@
 
 pub mod child;
 pub mod cluster_test;
+pub mod crds;
 mod default_value;
 pub mod deploy;
 mod doc_comments;
@@ -11,12 +12,14 @@ mod imports;
 pub mod indices;
 pub mod kind;
 pub mod layout;
+mod literal;
 mod member_names;
 pub mod memo;
 pub mod method;
 pub(crate) mod module;
 pub mod operator;
 pub mod phrases;
+pub mod rbac;
 mod registration;
 mod root;
 pub mod scaffold;
@@ -27,3 +30,5 @@ pub mod stub;
 mod version;
 mod version_writer;
 pub mod webhooks;
+pub mod workload;
+pub mod yaml;

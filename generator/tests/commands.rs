@@ -4,6 +4,8 @@
 mod exit_codes;
 #[path = "commands/hooks.rs"]
 mod hooks;
+#[path = "commands/hostile.rs"]
+mod hostile;
 #[path = "commands/lock_file.rs"]
 mod lock_file;
 #[path = "commands/new.rs"]

@@ -39,8 +39,14 @@ impl Crate {
     }
 
     fn generate(&self) -> Output {
+        // The option is for a new crate.
+        let options: &[&str] = match self.path("Cargo.toml").exists() {
+            true => &[],
+            false => &["--runtime-version", "0.0.0"],
+        };
         Command::new(env!("CARGO_BIN_EXE_kopf-gen"))
-            .args(["generate", "--runtime-version", "0.0.0"])
+            .arg("generate")
+            .args(options)
             .current_dir(self.folder.path())
             .output()
             .expect("the program runs")

@@ -59,6 +59,10 @@ fn every_code_is_reported() {
         names: NameFix::Correct,
         ..TypesRequest::default()
     };
+    let refused = TypesRequest {
+        names: NameFix::Refuse,
+        ..TypesRequest::default()
+    };
     let lost = TypesRequest {
         options: Options {
             names: [("spec.nowhere".to_owned(), "Thing".parse().expect("a name"))].into(),
@@ -89,6 +93,13 @@ spec: {group: example.com, version: v1, names: {kind: Widget, plural: widgets}}
     let broken_crd = good
         .replace("scope: Namespaced", "scope: Galaxy")
         .replace("plural: widgets", "plural: ''");
+    let bad_names = good
+        .replace(
+            "group: example.com",
+            "group: \"e\\\", kind: loop {}, x: \\\"\"",
+        )
+        .replace("kind: Widget,", "kind: \"Wid\\nget\", shortNames: [w, W],")
+        .replace("- name: v1", "- name: 1v");
     let cases: Vec<(&str, Vec<&str>, &TypesRequest)> = vec![
         ("syntax", vec!["a: [1\nb: 2\n"], &plain),
         (
@@ -107,12 +118,15 @@ spec: {group: example.com, version: v1, names: {kind: Widget, plural: widgets}}
             &plain,
         ),
         ("invalid_crd", vec![&broken_crd], &plain),
+        ("invalid_names", vec![&bad_names], &plain),
         ("crd_name", vec![&misnamed], &plain),
+        ("crd_name_refused", vec![&misnamed], &refused),
         ("crd_name_fixed", vec![&misnamed], &fixed),
         ("no_version", vec![&good], &named),
         ("no_served_version", vec![&unserved], &plain),
         ("duplicate_crd", vec![&good, &other], &plain),
         ("old_crd", vec![old], &plain),
+        ("old_crd_refused", vec![old], &refused),
         ("schema", vec![&schema], &plain),
         ("unknown_path", vec![&good], &lost),
         ("name_clash", vec![&good], &clash),

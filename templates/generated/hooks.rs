@@ -1,11 +1,5 @@
 //! The trait for the hooks of the operator, and the registration of its methods.
 
-use std::sync::Arc;
-{% if uses_duration -%}
-use std::time::Duration;
-{% endif %}
-use kopf_runtime::{ {{ runtime_names|join(", ") }} };
-
 /// The hooks that `kopf.yaml` declares under `operator.handlers`.
 pub trait Hooks: Send + Sync + 'static {
     {% for method in methods -%}
@@ -14,14 +8,14 @@ pub trait Hooks: Send + Sync + 'static {
     {% endfor -%}
     {% match method.shape -%}
     {% when MethodSignature::Handler with { context } -%}
-    fn {{ method.name }}(&self, cx: &mut {{ context }}) -> impl Future<Output = {{ context.result() }}> + Send;
+    fn {{ method.name }}(&self, cx: &mut kopf_runtime::{{ context }}) -> impl std::future::Future<Output = kopf_runtime::{{ context.result() }}> + Send;
     {% when _ -%}
     {% endmatch -%}
     {% endfor %}
 }
 
 /// Registers the methods at the runtime.
-pub(super) fn handlers<S: Hooks>(state: &Arc<S>) -> OperatorHandlers {
+pub(super) fn handlers<S: Hooks>(state: &std::sync::Arc<S>) -> kopf_runtime::OperatorHandlers {
     kopf_runtime::Hooks::new(state)
     {% for registration in registrations -%}
         .{{ registration.register }}({{ registration.declaration }}, |state, cx| Box::pin(state.{{ registration.method }}(cx)))

@@ -12,6 +12,6 @@ pub struct {{ index.type_name }};
 impl Index for {{ index.type_name }} {
     type Key = {{ index.keys }};
     type Value = {{ index.values }};
-    const NAME: &'static str = "{{ index.name }}";
+    const NAME: &'static str = {{ index.name }};
 }
 {% endfor %}

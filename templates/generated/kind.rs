@@ -1,11 +1,5 @@
 //! {{ summary }}
 
-use std::sync::Arc;
-{% if uses_duration -%}
-use std::time::Duration;
-{% endif %}
-use kopf_runtime::{ {{ runtime_names|join(", ") }} };
-
 {% for line in exported -%}
 {{ line }}
 {% endfor %}
@@ -13,7 +7,7 @@ use kopf_runtime::{ {{ runtime_names|join(", ") }} };
 pub trait {{ handlers_trait }}: Send + Sync + 'static {
     {% if memo -%}
     /// The in-memory state of each {{ noun }} while the operator runs; it starts as the default.
-    type Memo: Memo<{{ type_name }}>;
+    type Memo: kopf_runtime::Memo<{{ type_name }}>;
     {% endif -%}
     {% for method in methods -%}
     {% for line in method.doc -%}
@@ -21,9 +15,9 @@ pub trait {{ handlers_trait }}: Send + Sync + 'static {
     {% endfor -%}
     {% match method.shape -%}
     {% when MethodSignature::Handler with { context } -%}
-    fn {{ method.name }}(&self, cx: &mut {{ context }}) -> impl Future<Output = {{ context.full_result() }}> + Send;
+    fn {{ method.name }}(&self, cx: &mut kopf_runtime::{{ context }}) -> impl std::future::Future<Output = kopf_runtime::{{ context.full_result() }}> + Send;
     {% when MethodSignature::Delay with { object } -%}
-    fn {{ method.name }}(&self, object: {{ object }}) -> Duration;
+    fn {{ method.name }}(&self, object: {{ object }}) -> std::time::Duration;
     {% when MethodSignature::Predicate with { argument, argument_type } -%}
     fn {{ method.name }}(&self, {{ argument }}: {{ argument_type }}) -> bool;
     {% endmatch -%}
@@ -33,21 +27,21 @@ pub trait {{ handlers_trait }}: Send + Sync + 'static {
 {% match selector -%}
 {% when Some with (selector) -%}
 /// The selector, and the registration of the methods.
-pub(super) fn resource<S: {{ handlers_trait }}>(state: &Arc<S>) -> ResourceHandlers {
+pub(super) fn resource<S: {{ handlers_trait }}>(state: &std::sync::Arc<S>) -> kopf_runtime::ResourceHandlers {
     let selector = {{ selector }};
-    Resource::<{{ type_name }}, S>::selected(selector, state)
+    kopf_runtime::Resource::<{{ type_name }}, S>::selected(selector, state)
 {% when None -%}
 /// The API resource of {{ type_name }}, and the registration of the methods.
-pub(super) fn resource<S: {{ handlers_trait }}>(state: &Arc<S>) -> ResourceHandlers {
-    let spec = ResourceSpec {
-        group: "{{ group }}",
-        version: "{{ version }}",
-        kind: "{{ kind }}",
-        plural: "{{ plural }}",
-        scope: Scope::{{ scope }},
-        status: StatusSubresource::{{ status }},
+pub(super) fn resource<S: {{ handlers_trait }}>(state: &std::sync::Arc<S>) -> kopf_runtime::ResourceHandlers {
+    let spec = kopf_runtime::ResourceSpec {
+        group: {{ group }},
+        version: {{ version }},
+        kind: {{ kind }},
+        plural: {{ plural }},
+        scope: kopf_runtime::Scope::{{ scope }},
+        status: kopf_runtime::StatusSubresource::{{ status }},
     };
-    Resource::<{{ type_name }}, S>::new(spec, state)
+    kopf_runtime::Resource::<{{ type_name }}, S>::new(spec, state)
 {% endmatch -%}
     {% if memo -%}
         .memo::<S::Memo>()

@@ -52,6 +52,6 @@ where
         .webhooks(kopf_runtime::admission::Webhooks::default(){{ webhooks }})
     {% endif -%}
     {% for file in crd_files -%}
-        .crd(include_str!("../{{ file }}"))
+        .crd(include_str!({{ file }}))
     {% endfor -%}
 }

@@ -16,7 +16,7 @@ const DEFINITIONS: &[&str] = &[
 ];
 
 /// An object that the API server accepts.
-const OBJECT: &str = r##"{{ object }}"##;
+const OBJECT: &str = {{ object }};
 
 #[test]
 fn {{ function }}() -> TestResult {

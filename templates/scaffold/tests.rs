@@ -14,6 +14,6 @@ fn printed_crds() -> String {
 fn it_prints_the_crds_of_its_kinds() {
     let printed = printed_crds();
 {%- for name in definitions %}
-    assert!(printed.contains("{{ name }}"));
+    assert!(printed.contains({{ name }}));
 {%- endfor %}
 }

@@ -8,11 +8,11 @@
 {% endfor %}}
 
 impl k8s_openapi::Resource for {{ name }} {
-    const API_VERSION: &'static str = "{{ api_version }}";
-    const GROUP: &'static str = "{{ group }}";
-    const KIND: &'static str = "{{ kind }}";
-    const VERSION: &'static str = "{{ version }}";
-    const URL_PATH_SEGMENT: &'static str = "{{ plural }}";
+    const API_VERSION: &'static str = {{ api_version }};
+    const GROUP: &'static str = {{ group }};
+    const KIND: &'static str = {{ kind }};
+    const VERSION: &'static str = {{ version }};
+    const URL_PATH_SEGMENT: &'static str = {{ plural }};
     type Scope = k8s_openapi::{{ scope }}ResourceScope;
 }
 
@@ -32,7 +32,7 @@ impl Serialize for {{ name }} {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry({{ tag }})?;
-        map.serialize_entry("kind", "{{ kind }}")?;
+        map.serialize_entry("kind", {{ kind }})?;
         map.serialize_entry("metadata", &self.metadata)?;
 {% for field in serialized %}{% if field.optional %}        if let Some({{ field.ident }}) = &self.{{ field.ident }} {
             map.serialize_entry({{ field.arguments }})?;

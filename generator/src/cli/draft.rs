@@ -6,16 +6,18 @@ use std::path::{Path, PathBuf};
 
 use super::console::{Console, PrintedNotes};
 use super::crate_folder::is_in_workspace;
+use super::crd_inputs::corrected_text;
 use super::exit_status::CommandStatus;
 use super::runtime_source::RuntimeArgs;
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity, SourceId, Sources};
 use crate::edit::{self, ListItem, ManifestList};
 use crate::load::crd::{self, Crd, NameFix};
 use crate::load::input::STDIN;
-use crate::load::manifest::{self, FILE_NAME};
+use crate::load::manifest::{self, FILE_NAME, ResourceSection, Spanned};
 use crate::model::operator::Operator;
 use crate::plan::{self, CrateEnvironment, CratePath, InitialHandlers, Plan, PlannedFile};
 use crate::view::scaffold::ManifestView;
+use crate::view::yaml::scalar;
 use crate::write::LockFile;
 use crate::{pipeline, project};
 
@@ -127,8 +129,7 @@ impl CrateDraft {
         if !new.is_empty() {
             let file = self.locate(name, text)?;
             for crd in &new {
-                let kind = (kinds.len() > 1).then_some(crd.names.kind.as_str());
-                let item = resource_item(&file, kind, first);
+                let item = resource_item(&file, crd, kinds, first);
                 self.manifest = edit::append(&self.manifest, ManifestList::Resources, &item)?;
             }
         }
@@ -151,6 +152,12 @@ impl CrateDraft {
                 .map(|parts| parts.join("/"))
         });
         if let Some(inside) = inside {
+            if self
+                .read(&inside)
+                .is_ok_and(|bytes| bytes != text.as_bytes())
+            {
+                self.added.insert(inside.clone(), text.to_owned());
+            }
             return Ok(inside);
         }
         let base = match name {
@@ -159,7 +166,7 @@ impl CrateDraft {
                 .file_name()
                 .map_or("crd.yaml".into(), |name| name.to_string_lossy()),
         };
-        let file = format!("crds/{base}");
+        let file = format!("crds/{}", portable(&base));
         let present = self.read(&file).ok().map(|bytes| bytes == text.as_bytes());
         match present {
             Some(true) => {}
@@ -173,36 +180,53 @@ impl CrateDraft {
 
     /// Group and kind of what the manifest handles, as far as it can be read.
     fn known_kinds(&self) -> BTreeSet<(String, String)> {
-        let mut sources = Sources::new();
-        let source = sources.add(FILE_NAME, self.manifest.as_str());
-        let mut ignored = Diagnostics::new();
-        let Some(manifest) = manifest::parse(&sources, source, &mut ignored) else {
-            return BTreeSet::new();
-        };
         let mut kinds = BTreeSet::new();
-        for section in &manifest.resources {
-            let Some(file) = &section.crd else { continue };
-            let Ok(text) = self
-                .read(&file.value)
-                .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-            else {
-                continue;
+        for (section, _, crds) in self.definitions(NameFix::Report) {
+            let is = |wanted: &Option<Spanned<String>>, name: &str| {
+                wanted.as_ref().is_none_or(|wanted| wanted.value == name)
             };
-            let source = sources.add(file.value.as_str(), text);
-            let crds = crd::read(&sources, source, NameFix::Report, &mut ignored);
-            let wanted = |kind: &str| {
-                section
-                    .kind
-                    .as_ref()
-                    .is_none_or(|wanted| wanted.value == kind)
-            };
+            let wanted =
+                |crd: &Crd| is(&section.kind, &crd.names.kind) && is(&section.group, &crd.group);
             kinds.extend(
                 crds.into_iter()
-                    .filter(|crd| wanted(&crd.names.kind))
+                    .filter(wanted)
                     .map(|crd| (crd.group, crd.names.kind)),
             );
         }
         kinds
+    }
+
+    /// Corrects the definitions that the manifest names, if the API server would reject them.
+    pub(super) fn correct_definitions(&mut self) {
+        for (_, file, crds) in self.definitions(NameFix::Correct) {
+            if let Some(text) = corrected_text(&file, &crds) {
+                self.added.insert(file, text);
+            }
+        }
+    }
+
+    /// The definitions that the manifest names, as far as they can be read.
+    fn definitions(&self, fix: NameFix) -> Vec<(ResourceSection, String, Vec<Crd>)> {
+        let mut sources = Sources::new();
+        let source = sources.add(FILE_NAME, self.manifest.as_str());
+        let mut ignored = Diagnostics::new();
+        let Some(manifest) = manifest::parse(&sources, source, &mut ignored) else {
+            return Vec::new();
+        };
+        let mut definitions = Vec::new();
+        for section in manifest.resources {
+            let Some(file) = section.crd.as_ref().map(|file| file.value.clone()) else {
+                continue;
+            };
+            let Ok(bytes) = self.read(&file) else {
+                continue;
+            };
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            let source = sources.add(file.as_str(), text);
+            let crds = crd::read(&sources, source, fix, &mut ignored);
+            definitions.push((section, file, crds));
+        }
+        definitions
     }
 
     fn read(&self, path: &str) -> io::Result<Vec<u8>> {
@@ -256,7 +280,14 @@ impl CrateDraft {
         let kinds = operator.kinds.len();
         let mut advance = |done| console.advance(done, kinds);
         let mut files = plan::operator(&operator, &sources, &user, &mut diagnostics, &mut advance);
-        if !self.root.join("Cargo.toml").exists() {
+        if self.root.join("Cargo.toml").exists() {
+            if let Some(option) = runtime.option() {
+                let message = format!(
+                    "{option} is for a new crate; this one has a Cargo.toml, where `kopf-runtime` is a dependency"
+                );
+                return Err(console.fail(&message));
+            }
+        } else {
             let runtime = runtime
                 .resolve(&self.root)
                 .map_err(|message| console.fail(&message))?;
@@ -273,11 +304,9 @@ impl CrateDraft {
             files.extend(initial_handlerss);
         }
         files.push(self.manifest_file());
-        files.extend(
-            self.added
-                .iter()
-                .map(|(path, text)| PlannedFile::scaffold(crate_path(path), text.clone())),
-        );
+        for (path, text) in &self.added {
+            files.push(self.added_file(path, text, console)?);
+        }
         let lock = LockFile::read(&self.root).map_err(|error| console.fail_with(&error))?;
         diagnostics.sort();
         console.print_diagnostics(&diagnostics, &sources, PrintedNotes::Titles(lock.notes()));
@@ -295,27 +324,45 @@ impl CrateDraft {
 
     fn manifest_file(&self) -> PlannedFile {
         match &self.before {
-            None => PlannedFile::scaffold(crate_path(FILE_NAME), self.manifest.clone()),
+            None => PlannedFile::scaffold(manifest_path(), self.manifest.clone()),
             Some(before) => {
-                PlannedFile::splice(crate_path(FILE_NAME), before.clone(), self.manifest.clone())
+                PlannedFile::splice(manifest_path(), before.clone(), self.manifest.clone())
             }
         }
     }
+
+    /// A new or corrected file with definitions.
+    fn added_file(
+        &self,
+        path: &str,
+        text: &str,
+        console: &mut Console,
+    ) -> Result<PlannedFile, CommandStatus> {
+        let place = CratePath::new(path).map_err(|error| console.fail_with(&error))?;
+        Ok(match std::fs::read_to_string(self.root.join(path)) {
+            Ok(before) => PlannedFile::splice(place, before, text.to_owned()),
+            Err(_) => PlannedFile::scaffold(place, text.to_owned()),
+        })
+    }
 }
 
-fn resource_item(file: &str, kind: Option<&str>, first: InitialEntries) -> ListItem {
+fn resource_item(file: &str, crd: &Crd, kinds: &[Crd], first: InitialEntries) -> ListItem {
     let lists = [
         ("handlers", first.handlers),
         ("indices", first.indices),
         ("admission", first.admission),
     ];
     let lists = lists.iter().filter(|(_, entries)| !entries.is_empty());
-    let mut block = vec![format!("crd: {file}")];
-    let mut flow = block.clone();
-    if let Some(kind) = kind {
-        block.push(format!("kind: {kind}"));
-        flow.push(format!("kind: {kind}"));
+    let kind = &crd.names.kind;
+    let same_kind = kinds.iter().filter(|it| it.names.kind == *kind);
+    let mut block = vec![format!("crd: {}", scalar(file))];
+    if kinds.len() > 1 {
+        block.push(format!("kind: {}", scalar(kind)));
     }
+    if same_kind.count() > 1 {
+        block.push(format!("group: {}", scalar(&crd.group)));
+    }
+    let mut flow = block.clone();
     for (key, entries) in lists {
         block.push(format!("{key}:"));
         block.extend(entries.iter().map(|entry| format!("  - {entry}")));
@@ -327,6 +374,16 @@ fn resource_item(file: &str, kind: Option<&str>, first: InitialEntries) -> ListI
     }
 }
 
-fn crate_path(path: &str) -> CratePath {
-    CratePath::new(path).expect("names of files make paths inside the crate")
+/// The name of a file, without the characters that some file systems reject.
+fn portable(name: &str) -> String {
+    let replaced = |c: char| match c {
+        '<' | '>' | ':' | '"' | '/' | '\\' | '|' | '?' | '*' => '-',
+        c if c.is_control() => '-',
+        c => c,
+    };
+    name.chars().map(replaced).collect()
+}
+
+fn manifest_path() -> CratePath {
+    CratePath::new(FILE_NAME).expect("it is a constant")
 }

@@ -6,12 +6,13 @@ use clap::Args;
 
 use super::console::Console;
 use super::crate_folder::{find_root, operator_name};
-use super::crd_inputs::add_inputs;
+use super::crd_inputs::{FixArgs, add_inputs};
 use super::draft::{CrateDraft, InitialEntries};
 use super::exit_status::CommandStatus;
 use super::runtime_source::RuntimeArgs;
 use super::watch;
 use super::write_plan::{WriteMode, apply_plan, recover_interrupted_run};
+use crate::load::crd::NameFix;
 use crate::plan::{InitialHandlers, Plan};
 use crate::write::EditPolicy;
 
@@ -43,6 +44,8 @@ pub(super) struct GenerateArgs {
     /// Generate again whenever kopf.yaml, a CRD that it names, or a file in crds/ changes
     #[arg(long, conflicts_with_all = ["check", "diff", "dry_run", "crds"])]
     watch: bool,
+    #[command(flatten)]
+    fix: FixArgs,
     #[command(flatten)]
     runtime: RuntimeArgs,
 }
@@ -87,7 +90,16 @@ fn prepare(args: &GenerateArgs, console: &mut Console) -> Result<(PathBuf, Plan)
         }
         Err(message) => return Err(console.fail(&message)),
     };
-    add_inputs(&mut draft, &args.crds, FIRST_ENTRIES, console)?;
+    if args.fix.fix() == NameFix::Correct {
+        draft.correct_definitions();
+    }
+    add_inputs(
+        &mut draft,
+        &args.crds,
+        FIRST_ENTRIES,
+        args.fix.fix(),
+        console,
+    )?;
     let plan = draft.plan(&args.runtime, console)?;
     Ok((root, plan))
 }

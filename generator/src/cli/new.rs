@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::console::Console;
 use super::crate_folder::{is_free, operator_name};
-use super::crd_inputs::add_inputs;
+use super::crd_inputs::{FixArgs, add_inputs};
 use super::draft::{CrateDraft, InitialEntries};
 use super::exit_status::CommandStatus;
 use super::runtime_source::RuntimeArgs;
@@ -28,6 +28,8 @@ pub(super) struct NewCrateArgs {
     /// The first handlers
     #[arg(long, value_name = "PRESET", default_value = "minimal")]
     preset: Preset,
+    #[command(flatten)]
+    fix: FixArgs,
     #[command(flatten)]
     runtime: RuntimeArgs,
 }
@@ -87,7 +89,8 @@ fn prepare(
             .add_hook(hook)
             .map_err(|error| console.fail_with(&error))?;
     }
-    add_inputs(&mut draft, &args.crds, args.preset.entries(), console)?;
+    let entries = args.preset.entries();
+    add_inputs(&mut draft, &args.crds, entries, args.fix.fix(), console)?;
     Ok((draft, name))
 }
 

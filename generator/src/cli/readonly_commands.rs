@@ -11,9 +11,8 @@ use super::draft::{CrateDraft, LoadedOperator};
 use super::exit_status::CommandStatus;
 use crate::load::manifest;
 use crate::model::rbac::{self, RbacRule};
-use crate::plan;
 use crate::suggest::did_you_mean;
-use crate::view::deploy::RbacView;
+use crate::view;
 
 /// Check kopf.yaml and the CRDs that it names; write nothing
 #[derive(Debug, Args)]
@@ -80,7 +79,7 @@ pub(super) fn rbac(args: &RbacArgs, console: &mut Console) -> CommandStatus {
         Err(status) => return status,
     };
     let Some(wanted) = &args.explain else {
-        return print(&plan::text(&RbacView::new(&operator)), console);
+        return print(&view::rbac::text(&operator), console);
     };
     let rules = rbac::rules(&operator);
     match explain(&rules, wanted) {

@@ -16,11 +16,22 @@ pub(super) struct RuntimeArgs {
     #[arg(long, value_name = "URL")]
     runtime_git: Option<String>,
     /// Take this published version of kopf-runtime
-    #[arg(long, value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION", value_parser = version_requirement)]
     runtime_version: Option<String>,
 }
 
 impl RuntimeArgs {
+    /// The option that was given.
+    pub(super) fn option(&self) -> Option<&'static str> {
+        [
+            (self.runtime_path.is_some(), "--runtime-path"),
+            (self.runtime_git.is_some(), "--runtime-git"),
+            (self.runtime_version.is_some(), "--runtime-version"),
+        ]
+        .into_iter()
+        .find_map(|(is_given, option)| is_given.then_some(option))
+    }
+
     /// The value of the dependency in the `Cargo.toml` of a crate in `dir`.
     pub(super) fn resolve(&self, dir: &Path) -> Result<String, String> {
         if let Some(path) = &self.runtime_path {
@@ -41,6 +52,18 @@ impl RuntimeArgs {
                 toml_string(env!("CARGO_PKG_REPOSITORY"))
             )),
         }
+    }
+}
+
+/// Checks a version as Cargo would.
+fn version_requirement(text: &str) -> Result<String, String> {
+    const VERSION: &str =
+        r"^\s*([=^~]|[<>]=?)?\s*(\*|\d+(\.(\*|\d+)){0,2})(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?\s*$";
+    let version = regex::Regex::new(VERSION).map_err(|error| error.to_string())?;
+    if text.split(',').all(|part| version.is_match(part)) {
+        Ok(text.to_owned())
+    } else {
+        Err("write a version as in Cargo.toml, such as `1.2`".to_owned())
     }
 }
 

@@ -78,8 +78,9 @@ codes! {
     InvalidCrd = "KG0202",
     /// The name of the CustomResourceDefinition is not `<plural>.<group>`.
     ///
-    /// The API server rejects such a definition. `--fix-names` corrects the name in the embedded
-    /// definition.
+    /// The API server rejects such a definition, so it cannot be part of an operator. `--fix-names`
+    /// corrects the name: `new` and `generate` write the corrected definition to `crds/`, `types`
+    /// embeds it.
     CrdName = "KG0203",
     /// No version of the CustomResourceDefinition can be used.
     ///
@@ -95,9 +96,15 @@ codes! {
     NothingFound = "KG0206",
     /// The definition uses `apiextensions.k8s.io/v1beta1` and was upgraded.
     ///
-    /// Kubernetes 1.22 and later accept only `v1`. The types and the embedded definition are those
-    /// of the upgraded `v1` form.
+    /// Kubernetes 1.22 and later accept only `v1`. The types are those of the upgraded `v1` form. An
+    /// operator needs a definition that can be installed: with `--fix-names`, `new` and `generate`
+    /// write the `v1` form to `crds/`.
     OldCrd = "KG0207",
+    /// A name breaks the rules of the API server.
+    ///
+    /// The API server rejects a definition with such a name, and generated code and permissions
+    /// contain the name. The message repeats the reason of the API server.
+    InvalidName = "KG0208",
     /// A schema is not structural.
     ///
     /// The API server rejects a `v1` definition in which a value has no `type` (unless it is

@@ -4,6 +4,7 @@ use annotate_snippets::renderer::DEFAULT_TERM_WIDTH;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use serde_json::{Value, json};
 
+use super::harmless::harmless;
 use super::problem::{Diagnostic, Severity, SourceLabel};
 use super::source::{SourceId, Sources, Span, floor};
 
@@ -37,14 +38,14 @@ pub fn human(diagnostic: &Diagnostic, sources: &Sources, style: Style) -> String
         Severity::Info => Level::INFO,
     };
     let title = level
-        .primary_title(diagnostic.message.as_str())
+        .primary_title(harmless(&diagnostic.message))
         .id(diagnostic.code.id());
     let mut group = Group::with_title(title);
     for source in files(&diagnostic.labels) {
         group = group.element(snippet(diagnostic, source, sources));
     }
     if let Some(help) = &diagnostic.help {
-        group = group.element(Level::HELP.message(help.as_str()));
+        group = group.element(Level::HELP.message(harmless(help)));
     }
     renderer.term_width(DEFAULT_TERM_WIDTH).render(&[group])
 }
@@ -96,7 +97,7 @@ fn snippet<'a>(
     let window = window(text, labels().map(|l| l.span));
     Snippet::source(window.text)
         .line_start(window.line)
-        .path(sources.name(source))
+        .path(harmless(sources.name(source)))
         .annotations(labels().map(|label| {
             let kind = if diagnostic.labels.first() == Some(label) {
                 AnnotationKind::Primary
@@ -107,7 +108,7 @@ fn snippet<'a>(
             if label.text.is_empty() {
                 annotation
             } else {
-                annotation.label(label.text.as_str())
+                annotation.label(harmless(&label.text))
             }
         }))
 }

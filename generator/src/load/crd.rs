@@ -1,5 +1,6 @@
 //! Reads the CustomResourceDefinitions among the documents of a text.
 
+use super::names::{NameRule, QuotedName};
 use super::schema::{Schema, SchemaReader};
 use super::upgrade;
 use super::yaml::{self, Dialect, MapEntry, Node, Value};
@@ -24,6 +25,8 @@ pub struct Crd {
     pub versions: Vec<CrdVersion>,
     /// The whole definition as compact JSON.
     pub json: String,
+    /// Whether it is not what the text says, because that was upgraded or corrected.
+    pub is_corrected: bool,
 }
 
 /// The names of a resource.
@@ -97,13 +100,16 @@ pub struct PrinterColumn {
     pub path: String,
 }
 
-/// The treatment of names that the API server rejects.
+/// The treatment of definitions that the API server rejects although they can be corrected: of
+/// `v1beta1`, or not named after plural and group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NameFix {
-    /// Report them.
+    /// Report them; their types are still good.
     #[default]
     Report,
-    /// Correct them in the embedded definition.
+    /// Refuse them, because they are going to be installed.
+    Refuse,
+    /// Correct them.
     Correct,
 }
 
@@ -185,27 +191,18 @@ struct CrdReader<'a> {
 impl CrdReader<'_> {
     fn crd(&mut self, mut document: Node, old: bool, fix: NameFix) -> Option<Crd> {
         if old {
-            let place = document
-                .get("apiVersion")
-                .map_or(document.span, |node| node.span);
-            self.diagnostics.push(
-                Diagnostic::info(Code::OldCrd, "a `v1beta1` definition, upgraded to `v1`").at(
-                    self.source,
-                    place,
-                    "",
-                ),
-            );
+            self.report_old(&document, fix);
         }
-        upgrade::to_v1(&mut document, old);
+        let is_upgraded = upgrade::to_v1(&mut document, old);
         let spec = self.field(&document, "spec")?;
         let names = self.field(spec, "names");
-        let group = self.text(spec, "group");
+        let group = self.name(spec, "group", NameRule::CustomGroup);
         let names = self.names(names?);
         let scope = self.scope(spec);
         let versions = self.versions(spec);
         let (group, names) = (group?, names?);
         let expected = format!("{}.{group}", names.plural);
-        self.check_name(&mut document, &expected, fix);
+        let is_renamed = self.check_name(&mut document, &expected, fix);
         let name = document
             .get("metadata")
             .and_then(|metadata| metadata.get("name"))
@@ -222,20 +219,70 @@ impl CrdReader<'_> {
             scope: scope?,
             versions,
             json: document.to_json().to_string(),
+            is_corrected: is_upgraded || is_renamed,
         })
     }
 
     fn names(&mut self, node: &Node) -> Option<ResourceNames> {
-        let (kind, plural) = (self.text(node, "kind"), self.text(node, "plural"));
+        let kind = self.name(node, "kind", NameRule::Kind);
+        let plural = self.name(node, "plural", NameRule::Label);
+        let singular = self.optional_name(node, "singular", NameRule::Label);
+        let list_kind = self.optional_name(node, "listKind", NameRule::Kind);
+        let short_names = self.name_list(node, "shortNames");
+        let categories = self.name_list(node, "categories");
         let (kind, plural) = (kind?, plural?);
+        if list_kind.as_ref() == Some(&kind) {
+            let span = node.get("listKind").map_or(node.span, |node| node.span);
+            self.invalid("kind and listKind may not be the same", span);
+            return None;
+        }
         Some(ResourceNames {
-            singular: optional_text(node, "singular").unwrap_or_else(|| kind.to_lowercase()),
-            list_kind: optional_text(node, "listKind").unwrap_or_else(|| format!("{kind}List")),
-            short_names: strings(node, "shortNames"),
-            categories: strings(node, "categories"),
+            singular: singular.unwrap_or_else(|| kind.to_lowercase()),
+            list_kind: list_kind.unwrap_or_else(|| format!("{kind}List")),
+            short_names,
+            categories,
             kind,
             plural,
         })
+    }
+
+    /// A required name.
+    fn name(&mut self, node: &Node, key: &str, rule: NameRule) -> Option<String> {
+        let value = self.field(node, key)?;
+        self.checked_name(value, key, rule)
+    }
+
+    /// A name that may be left out or be empty.
+    fn optional_name(&mut self, node: &Node, key: &str, rule: NameRule) -> Option<String> {
+        let is_given = |value: &&Node| !value.is_null() && value.as_str() != Some("");
+        let value = node.get(key).filter(is_given)?;
+        self.checked_name(value, key, rule)
+    }
+
+    /// A list of labels that may be left out.
+    fn name_list(&mut self, node: &Node, key: &str) -> Vec<String> {
+        let values = list(node, key).iter();
+        values
+            .filter_map(|value| self.checked_name(value, key, NameRule::Label))
+            .collect()
+    }
+
+    fn checked_name(&mut self, value: &Node, key: &str, rule: NameRule) -> Option<String> {
+        let Some(text) = value.as_str().filter(|text| !text.is_empty()) else {
+            let message = format!("`{key}` is a string that is not empty");
+            self.invalid(&message, value.span);
+            return None;
+        };
+        let Some(problem) = rule.problem(text) else {
+            return Some(text.to_owned());
+        };
+        let message = format!("{} is not a valid `{key}`", QuotedName(text));
+        self.diagnostics.push(
+            Diagnostic::error(Code::InvalidName, message)
+                .at(self.source, value.span, "the API server rejects it")
+                .help(format!("the reason of the API server: {problem}")),
+        );
+        None
     }
 
     fn scope(&mut self, spec: &Node) -> Option<Scope> {
@@ -258,16 +305,19 @@ impl CrdReader<'_> {
         };
         // Collected first, so that the errors of all versions are reported.
         let versions: Vec<_> = nodes.iter().map(|node| self.version(node)).collect();
-        versions.into_iter().collect()
+        let versions: Vec<CrdVersion> = versions.into_iter().collect::<Option<_>>()?;
+        for (index, version) in versions.iter().enumerate() {
+            if versions[..index].iter().any(|it| it.name == version.name) {
+                self.invalid("must contain unique version names", version.span);
+                return None;
+            }
+        }
+        Some(versions)
     }
 
     fn version(&mut self, node: &Node) -> Option<CrdVersion> {
-        let name = self.field(node, "name")?;
-        let span = name.span;
-        let Some(name) = name.as_str() else {
-            self.invalid("the name of a version is a string", span);
-            return None;
-        };
+        let span = self.field(node, "name")?.span;
+        let name = self.name(node, "name", NameRule::Label)?;
         let schema = node
             .get("schema")
             .and_then(|schema| schema.get("openAPIV3Schema"));
@@ -281,7 +331,7 @@ impl CrdReader<'_> {
         };
         let subresources = node.get("subresources");
         Some(CrdVersion {
-            name: name.to_owned(),
+            name,
             span,
             served: flag(node, "served"),
             storage: flag(node, "storage"),
@@ -301,24 +351,45 @@ impl CrdReader<'_> {
         })
     }
 
-    fn check_name(&mut self, document: &mut Node, expected: &str, fix: NameFix) {
+    fn report_old(&mut self, document: &Node, fix: NameFix) {
+        let place = document.get("apiVersion");
+        let place = place.map_or(document.span, |node| node.span);
+        let diagnostic = match fix {
+            NameFix::Report | NameFix::Correct => Diagnostic::info(
+                Code::OldCrd,
+                "a `v1beta1` definition, upgraded to `v1`",
+            )
+            .at(self.source, place, ""),
+            NameFix::Refuse => {
+                let message = "a `v1beta1` definition, which no current cluster accepts";
+                Diagnostic::error(Code::OldCrd, message)
+                    .at(self.source, place, "removed in Kubernetes 1.22")
+                    .help("shall kopf-gen write it as `v1`? Then pass `--fix-names`")
+            }
+        };
+        self.diagnostics.push(diagnostic);
+    }
+
+    /// Checks `metadata.name`, and returns whether it was corrected.
+    fn check_name(&mut self, document: &mut Node, expected: &str, fix: NameFix) -> bool {
         let Some(name) = text_mut(document, &["metadata", "name"]) else {
             self.invalid("`metadata.name` is missing", document.span);
-            return;
+            return false;
         };
         let Value::String(text) = &mut name.value else {
             self.invalid("`metadata.name` is a string", name.span);
-            return;
+            return false;
         };
         if text == expected {
-            return;
+            return false;
         }
+        let message = "the name of the definition is not `<plural>.<group>`";
         let diagnostic = match fix {
-            NameFix::Report => Diagnostic::warning(
-                Code::CrdName,
-                "the name of the definition is not `<plural>.<group>`",
-            )
-            .help(format!("name it `{expected}`, or pass `--fix-names`")),
+            NameFix::Report => Diagnostic::warning(Code::CrdName, message)
+                .help(format!("name it `{expected}`, or pass `--fix-names`")),
+            NameFix::Refuse => Diagnostic::error(Code::CrdName, message).help(format!(
+                "shall kopf-gen name it `{expected}`? Then pass `--fix-names`"
+            )),
             NameFix::Correct => {
                 let message = format!("the name of the definition is corrected to `{expected}`");
                 expected.clone_into(text);
@@ -328,20 +399,7 @@ impl CrdReader<'_> {
         let label = format!("the API server only accepts `{expected}`");
         self.diagnostics
             .push(diagnostic.at(self.source, name.span, label));
-    }
-
-    fn text(&mut self, node: &Node, key: &str) -> Option<String> {
-        let value = self.field(node, key)?;
-        match value.as_str() {
-            Some(text) if !text.is_empty() => Some(text.to_owned()),
-            _ => {
-                self.invalid(
-                    &format!("`{key}` is a string that is not empty"),
-                    value.span,
-                );
-                None
-            }
-        }
+        fix == NameFix::Correct
     }
 
     fn field<'n>(&mut self, node: &'n Node, key: &str) -> Option<&'n Node> {
@@ -384,11 +442,6 @@ fn optional_text(node: &Node, key: &str) -> Option<String> {
 
 fn list<'n>(node: &'n Node, key: &str) -> &'n [Node] {
     node.get(key).and_then(Node::as_seq).unwrap_or_default()
-}
-
-fn strings(node: &Node, key: &str) -> Vec<String> {
-    let texts = list(node, key).iter().filter_map(Node::as_str);
-    texts.map(str::to_owned).collect()
 }
 
 fn text_mut<'n>(node: &'n mut Node, path: &[&str]) -> Option<&'n mut Node> {

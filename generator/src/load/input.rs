@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources};
 
+/// The largest file; the largest definitions of real projects have a few megabytes.
+pub const LARGEST: usize = 256 << 20;
+
 /// The name of standard input in diagnostics.
 pub const STDIN: &str = "<stdin>";
 
@@ -61,6 +64,9 @@ fn add(
     diagnostics: &mut Diagnostics,
 ) -> Option<SourceId> {
     let problem = match bytes.map(String::from_utf8) {
+        Ok(Ok(text)) if text.len() > LARGEST => {
+            format!("`{name}` has more than {} MiB", LARGEST >> 20)
+        }
         Ok(Ok(text)) => return Some(sources.add(name, text)),
         Ok(Err(error)) => format!("`{name}` is not UTF-8: {}", error.utf8_error()),
         Err(error) => format!("cannot read `{name}`: {error}"),

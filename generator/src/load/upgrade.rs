@@ -5,8 +5,9 @@ use crate::diagnostic::Span;
 
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 
-/// Rewrites a definition in place; a `v1` definition that prunes unknown fields does not change.
-pub(super) fn to_v1(document: &mut Node, v1beta1: bool) {
+/// Rewrites a definition in place, and returns whether it changed; a `v1` definition that prunes
+/// unknown fields does not.
+pub(super) fn to_v1(document: &mut Node, v1beta1: bool) -> bool {
     if v1beta1 {
         set(
             document,
@@ -15,7 +16,7 @@ pub(super) fn to_v1(document: &mut Node, v1beta1: bool) {
         );
     }
     let Some(spec) = child(document, "spec") else {
-        return;
+        return v1beta1;
     };
     // Before `v1`, the API server kept unknown fields unless this was false.
     let unpruned = spec
@@ -36,6 +37,7 @@ pub(super) fn to_v1(document: &mut Node, v1beta1: bool) {
             }
         }
     }
+    v1beta1 || unpruned
 }
 
 fn upgrade_spec(spec: &mut Node) {

@@ -8,6 +8,8 @@ use crate::load::manifest::{
     Ties,
 };
 
+use crate::load::names::{NameRule, QuotedName};
+
 /// The peering of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Peering {
@@ -159,16 +161,10 @@ impl CoordinationChecks<'_> {
     }
 
     fn name(&mut self, name: &Spanned<String>, what: &str) {
-        let ok = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit();
-        let text = name.value.as_str();
-        let fits = text.len() <= 253
-            && text.starts_with(ok)
-            && text.ends_with(ok)
-            && text.chars().all(|char| ok(char) || "-.".contains(char));
-        if !fits {
+        if !NameRule::Subdomain.accepts(&name.value) {
             self.error(
                 Some(name.span),
-                format!("`{text}` cannot name {what}"),
+                format!("{} cannot name {what}", QuotedName(&name.value)),
                 "lower-case letters, digits, dashes and dots",
             );
         }

@@ -83,7 +83,7 @@ impl<'s> Defaults<'s> {
         let FieldPresence::Default(text) = &field.presence else {
             return None;
         };
-        let json: Json = serde_json::from_str(text).expect("defaults are kept as JSON");
+        let json: Json = serde_json::from_str(text).ok()?;
         let initial = self.value(&json, &field.ty)?;
         if field.nullable {
             Some(DefaultValue::Some(Box::new(initial)))

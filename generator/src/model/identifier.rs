@@ -20,6 +20,19 @@ const KEYWORDS: &[&str] = &[
     "virtual", "where", "while", "yield",
 ];
 
+/// Crates that generated code uses; a module of the same name would hide them.
+const CRATES: &[&str] = &[
+    "alloc",
+    "core",
+    "k8s_openapi",
+    "kopf_runtime",
+    "kube",
+    "schemars",
+    "serde",
+    "serde_json",
+    "std",
+];
+
 /// Keywords that cannot be written as `r#…`.
 const NEVER_RAW: &[&str] = &["_", "crate", "self", "super"];
 
@@ -32,12 +45,14 @@ impl RustIdent {
         Self::from_snake(snake(text))
     }
 
-    /// The name of a module, which is never a keyword because its file has the same name.
+    /// The name of a module: never a keyword, because its file has the same name, and never the
+    /// name of a crate.
     #[must_use]
     pub fn of_module(text: &str) -> Self {
         let name = Self::new(text);
         match name.as_str().strip_prefix("r#") {
             Some(keyword) => Self(format!("{keyword}_")),
+            None if CRATES.contains(&name.as_str()) => Self(format!("{name}_")),
             None => name,
         }
     }

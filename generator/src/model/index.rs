@@ -95,8 +95,10 @@ impl RustType {
         kinds: &BTreeMap<String, String>,
         unfit: &[&str],
     ) -> Result<Self, InvalidIndexType> {
-        let parsed: syn::Type =
-            syn::parse_str(text).map_err(|_| InvalidIndexType::Syntax(text.to_owned()))?;
+        // Comments and macros have no place in a type that is printed as it was written.
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "_:<>,()[]; ".contains(c);
+        let syntax = || InvalidIndexType::Syntax(text.to_owned());
+        let parsed: syn::Type = syn::parse_str(text).map_err(|_| syntax())?;
         let mut names = NameResolver {
             text,
             kinds,
@@ -107,6 +109,9 @@ impl RustType {
         names.visit_type(&parsed);
         if let Some(problem) = names.problem {
             return Err(problem);
+        }
+        if !text.chars().all(is_plain) {
+            return Err(syntax());
         }
         let mut resolved = text.to_owned();
         for (range, path) in names.replacements.into_iter().rev() {
@@ -174,8 +179,10 @@ impl<'ast> Visit<'ast> for NameResolver<'_> {
         visit::visit_path(self, path);
     }
 
-    fn visit_expr(&mut self, _: &'ast syn::Expr) {
-        // The length of an array contains no type names.
+    fn visit_expr(&mut self, length: &'ast syn::Expr) {
+        if !matches!(length, syn::Expr::Lit(_)) {
+            self.refuse(InvalidIndexType::Syntax(self.text.to_owned()));
+        }
     }
 }
 

@@ -27,6 +27,7 @@ use crate::load::crd::Crd;
 use crate::load::manifest::{
     ConfigurationOwner, Manifest, OneOrMany, ResourceSection, SettingsSection, TunedSection,
 };
+use crate::load::names::{NameRule, QuotedName};
 use crate::load::schema::Schema;
 
 /// A kind, and the entry of `resources` that names it.
@@ -51,6 +52,7 @@ pub fn operator(
         .map(|(path, file)| CrdFile {
             path: path.clone(),
             text: file.text.clone(),
+            definitions: file.crds.iter().map(|crd| crd.json.clone()).collect(),
         })
         .collect();
     let (peering, leader_election) = coordination::lower(manifest, diagnostics);
@@ -187,12 +189,7 @@ fn settings(manifest: &Manifest) -> Vec<TunedSection> {
 /// Whether a text can name a crate, a Deployment and a ServiceAccount.
 #[must_use]
 pub fn is_operator_name(name: &str) -> bool {
-    name.len() <= 63
-        && name.starts_with(|c: char| c.is_ascii_lowercase())
-        && !name.ends_with('-')
-        && name
-            .chars()
-            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+    NameRule::Label.accepts(name)
 }
 
 fn check_name(manifest: &Manifest, diagnostics: &mut Diagnostics) {
@@ -201,7 +198,7 @@ fn check_name(manifest: &Manifest, diagnostics: &mut Diagnostics) {
         diagnostics.push(
             Diagnostic::error(
                 Code::OperatorName,
-                format!("`{}` cannot name an operator", name.value),
+                format!("{} cannot name an operator", QuotedName(&name.value)),
             )
             .at(
                 manifest.source,
@@ -216,12 +213,14 @@ fn check_name(manifest: &Manifest, diagnostics: &mut Diagnostics) {
 fn admission(manifest: &Manifest, diagnostics: &mut Diagnostics) -> AdmissionOptions {
     let section = manifest.operator.admission.clone().unwrap_or_default();
     if let Some(name) = &section.name {
-        let is_part = |part: &str| is_operator_name(part) || part.parse::<u64>().is_ok();
-        if !name.value.contains('.') || !name.value.split('.').all(is_part) {
+        if !NameRule::CustomGroup.accepts(&name.value) {
             diagnostics.push(
                 Diagnostic::error(
                     Code::ManifestValue,
-                    format!("`{}` cannot name webhook configurations", name.value),
+                    format!(
+                        "{} cannot name webhook configurations",
+                        QuotedName(&name.value)
+                    ),
                 )
                 .at(manifest.source, name.span, "not a name with a dot")
                 .help("write it like `auto.kopf.dev`"),

@@ -57,6 +57,8 @@ pub struct CrdFile {
     pub path: String,
     /// The content.
     pub text: String,
+    /// The CRDs in it, each as compact JSON in its `v1` form.
+    pub definitions: Vec<String>,
 }
 
 /// A kind with its handlers.

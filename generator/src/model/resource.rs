@@ -107,10 +107,14 @@ impl CustomResource {
             }
             named.push(names);
         }
+        let mut modules = BTreeSet::new();
         let versions: Vec<TypedVersion> = mapped
             .into_iter()
             .zip(named)
-            .map(|((version, root), type_names)| TypedVersion::new(version, root, type_names))
+            .map(|((version, root), type_names)| {
+                let module = RustIdent::of_module(&version.name).or_numbered(&mut modules);
+                TypedVersion::new(version, module, root, type_names)
+            })
             .collect();
         Some(Self {
             source: crd.source,
@@ -142,10 +146,15 @@ impl CustomResource {
 // === impl TypedVersion ===
 
 impl TypedVersion {
-    fn new(version: &CrdVersion, root: RootObject, type_names: TypeNames) -> Self {
+    fn new(
+        version: &CrdVersion,
+        module: RustIdent,
+        root: RootObject,
+        type_names: TypeNames,
+    ) -> Self {
         Self {
             name: version.name.clone(),
-            module: RustIdent::of_module(&version.name),
+            module,
             storage: version.storage,
             deprecated: version.deprecated.clone(),
             status: version.status,

@@ -8,33 +8,49 @@ use crate::load::schema::{Schema, SchemaLimits, SchemaType};
 /// Fields that the sample leaves to the caller or to the API server.
 const NOT_OURS: &[&str] = &["apiVersion", "kind", "metadata", "status"];
 
-/// A sample object without `apiVersion`, `kind` and `metadata`.
+/// The most values in a sample; a schema can demand any number of them.
+const MOST_VALUES: u64 = 1000;
+
+/// The longest text in a sample.
+const LONGEST_TEXT: u64 = 1024;
+
+/// A sample object without `apiVersion`, `kind` and `metadata`; `None` if the schema demands a
+/// large one.
 #[must_use]
-pub fn object(root: &Schema) -> Value {
+pub fn object(root: &Schema) -> Option<Value> {
+    let mut left = MOST_VALUES;
     let mut body = Map::new();
     for property in &root.properties {
         let name = property.name.as_str();
         let wanted = name == "spec" || root.required.iter().any(|it| it == name);
         if wanted && !NOT_OURS.contains(&name) {
-            body.insert(name.to_owned(), value(&property.schema));
+            body.insert(name.to_owned(), value(&property.schema, &mut left)?);
         }
     }
-    Value::Object(body)
+    Some(Value::Object(body))
 }
 
-fn value(schema: &Schema) -> Value {
+/// A value of a schema; `left` is the number of values that may still be added.
+fn value(schema: &Schema, left: &mut u64) -> Option<Value> {
+    *left = left.checked_sub(1)?;
     if let Some(default) = &schema.default {
-        return default.clone();
+        return Some(default.clone());
     }
     let choices = schema.values.iter().flatten();
     if let Some(choice) = choices.into_iter().find(|choice| !choice.is_null()) {
-        return choice.clone();
+        return Some(choice.clone());
     }
-    match schema.kind {
+    Some(match schema.kind {
         Some(SchemaType::Array) => {
-            let items = schema.items.as_deref().map_or(Value::Null, value);
             let least = limit(&schema.limits, "minItems").unwrap_or(0);
-            (0..least).map(|_| items.clone()).collect()
+            let item = |left: &mut u64| match schema.items.as_deref() {
+                Some(items) => value(items, left),
+                None => left.checked_sub(1).map(|rest| {
+                    *left = rest;
+                    Value::Null
+                }),
+            };
+            (0..least).map(|_| item(left)).collect::<Option<_>>()?
         }
         Some(SchemaType::Boolean) => json!(true),
         Some(SchemaType::Integer | SchemaType::Number) => {
@@ -42,20 +58,20 @@ fn value(schema: &Schema) -> Value {
             let most = limit(&schema.limits, "maximum").unwrap_or(u64::MAX);
             json!(least.max(1).min(most))
         }
-        Some(SchemaType::String) => json!(text(schema)),
+        Some(SchemaType::String) => json!(text(schema)?),
         Some(SchemaType::Object) => {
             let required = |name: &str| schema.required.iter().any(|it| it == name);
             let properties = schema.properties.iter().filter(|it| required(&it.name));
-            properties
-                .map(|property| (property.name.clone(), value(&property.schema)))
-                .collect()
+            let properties = properties
+                .map(|property| Some((property.name.clone(), value(&property.schema, left)?)));
+            properties.collect::<Option<_>>()?
         }
         None if schema.int_or_string => json!(1),
         None => json!({}),
-    }
+    })
 }
 
-fn text(schema: &Schema) -> String {
+fn text(schema: &Schema) -> Option<String> {
     let text = match schema.format.as_deref() {
         Some("date-time") => "2026-01-01T00:00:00Z",
         Some("date") => "2026-01-01",
@@ -65,10 +81,10 @@ fn text(schema: &Schema) -> String {
         _ => "example",
     };
     let least = limit(&schema.limits, "minLength").unwrap_or(0);
-    let missing = usize::try_from(least)
-        .unwrap_or(usize::MAX)
-        .saturating_sub(text.len());
-    format!("{text}{}", "x".repeat(missing.min(1024)))
+    let least = usize::try_from(least.min(LONGEST_TEXT + 1)).ok()?;
+    let missing = least.saturating_sub(text.len());
+    let is_short = missing as u64 <= LONGEST_TEXT;
+    is_short.then(|| format!("{text}{}", "x".repeat(missing)))
 }
 
 fn limit(limits: &SchemaLimits, keyword: &str) -> Option<u64> {
@@ -118,14 +134,14 @@ spec:
         let crds = read(&sources, source, NameFix::Report, &mut diagnostics);
         assert_eq!(
             object(&crds[0].versions[0].schema),
-            json!({"spec": {
+            Some(json!({"spec": {
                 "size": 3,
                 "name": "examplexx",
                 "mode": "A",
                 "at": "2026-01-01T00:00:00Z",
                 "list": ["x"],
                 "deep": {"lit": true},
-            }})
+            }}))
         );
     }
 }

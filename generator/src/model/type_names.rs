@@ -103,6 +103,7 @@ const UNAVAILABLE_FOR_KINDS: &[&str] = &[
     "TimerContext",
     "TimerHandler",
     "TryFrom",
+    "Value",
     "ValueTest",
     "Vec",
 ];

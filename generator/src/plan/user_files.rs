@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::file::{CratePath, PlannedFile, inside, text};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources, Span};
+use crate::load::yaml::{self, Dialect};
 use crate::model::operator::{HandledKind, Operator};
 use crate::splice::{TraitImpl, UserSource, with_items};
 use crate::view::hooks;
@@ -105,25 +106,24 @@ pub(super) fn check_deployment(
     let Some(UserFile { source, text }) = &user.kustomization else {
         return;
     };
-    let resources = text.find("resources:").unwrap_or_default();
-    let end = text[resources..]
-        .find('\n')
-        .map_or(text.len(), |at| resources + at);
+    let (place, listed) = kustomization_list(text);
     for name in DEPLOYED {
         let is_planned = files
             .iter()
             .any(|file| file.path.as_str().strip_prefix("deploy/") == Some(name));
-        let listed = listed(text, name);
+        let listed = listed
+            .get(name)
+            .or_else(|| listed.get(&*format!("./{name}")));
         let (message, span, label, help) = match (is_planned, listed) {
             (true, None) => (
                 format!("`kubectl apply -k deploy` leaves out deploy/{name}"),
-                Span::new(resources, end),
+                place,
                 "not in this list",
                 format!("add `- {name}` to the `resources`"),
             ),
             (false, Some(at)) => (
                 format!("`kubectl apply -k deploy` fails: there is no deploy/{name}"),
-                Span::new(at, at + name.len()),
+                *at,
                 "nothing in kopf.yaml needs it any more",
                 "remove it from the `resources`".to_owned(),
             ),
@@ -137,15 +137,25 @@ pub(super) fn check_deployment(
     }
 }
 
-/// The offset at which a Kustomization names a file outside of comments.
-fn listed(text: &str, name: &str) -> Option<usize> {
-    let mut start = 0;
-    text.split_inclusive('\n').find_map(|line| {
-        let code = line.split('#').next().unwrap_or_default();
-        let found = code.find(name).map(|at| start + at);
-        start += line.len();
-        found
-    })
+/// The place of the list `resources` of a Kustomization, and the places of its entries.
+fn kustomization_list(text: &str) -> (Span, BTreeMap<String, Span>) {
+    let mut sources = Sources::new();
+    let source = sources.add(KUSTOMIZATION, text);
+    let documents = yaml::parse(
+        &sources,
+        source,
+        Dialect::Kubernetes,
+        &mut Diagnostics::new(),
+    );
+    let entry = documents.first().and_then(|root| root.entry("resources"));
+    let Some(entry) = entry else {
+        return (Span::default(), BTreeMap::new());
+    };
+    let items = entry.value.as_seq().unwrap_or_default().iter();
+    let listed = items.filter_map(|item| Some((item.as_str()?.to_owned(), item.span)));
+    // The key with its colon.
+    let place = Span::new(entry.key.span.start, entry.key.span.end + 1);
+    (place, listed.collect())
 }
 
 fn handlers_file() -> CratePath {
@@ -353,9 +363,8 @@ impl Additions<'_> {
     fn declares_memo(&self, kind: &HandledKind) -> bool {
         let name = kind.memo.as_deref().unwrap_or_default();
         let declares = |file: &UserFile| {
-            ["struct", "enum", "type"]
-                .iter()
-                .any(|word| file.text.contains(&format!("{word} {name}")))
+            let may_declare = file.text.contains(name);
+            may_declare && UserSource::parse(&file.text).is_ok_and(|it| it.declares_type(name))
         };
         self.user.files.values().any(declares)
     }

@@ -5,20 +5,12 @@ use askama::Template;
 use super::imports::ImportList;
 use super::layout::call;
 use super::method::methods;
-use super::scaffold::KindHandlersView;
+use super::scaffold::{KindHandlersView, hiding, imported_names};
 use super::stub::{INDENT, NameStyle, with_body};
-use crate::model::operator::{HandledKind, KindOrigin, Operator};
+use crate::model::operator::{HandledKind, KindOrigin};
 
 /// The name of the handler in `kopf.yaml`.
 pub const HANDLER: &str = "sync_child";
-
-/// `deploy/children.yaml`.
-#[derive(Debug, Template)]
-#[template(path = "deploy/children.yaml")]
-pub struct ChildrenView<'a> {
-    name: &'a str,
-    handler: &'static str,
-}
 
 #[derive(Debug, Template)]
 #[template(path = "scaffold/child.rs")]
@@ -30,19 +22,6 @@ struct ChildView {
     spec: &'static str,
     /// Whether the schema of the status has a field for the handler's result.
     reports: bool,
-}
-
-// === impl ChildrenView ===
-
-impl<'a> ChildrenView<'a> {
-    /// The permissions for the children of `operator`.
-    #[must_use]
-    pub fn new(operator: &'a Operator) -> Self {
-        Self {
-            name: &operator.name,
-            handler: HANDLER,
-        }
-    }
 }
 
 // === impl KindHandlersView ===
@@ -76,9 +55,12 @@ impl KindHandlersView {
         };
         let body = child.render().expect("writing to a string cannot fail");
         let body: Vec<String> = body.lines().map(str::to_owned).collect();
-        let functions: Vec<String> = methods(kind)
+        let methods = methods(kind);
+        let own = hiding(&imported_names(kind, &methods));
+        let names = NameStyle::Imported { own: &own };
+        let functions: Vec<String> = methods
             .iter()
-            .map(|method| with_body(method, NameStyle::Imported, body.clone()))
+            .map(|method| with_body(method, names, body.clone()))
             .collect();
         Self::new(kind).with_functions(&functions, &imports)
     }

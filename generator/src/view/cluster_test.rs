@@ -3,6 +3,7 @@
 use askama::Template;
 
 use super::layout::call;
+use super::literal;
 use super::phrases::article;
 use crate::load::crd::Scope;
 use crate::load::manifest::Trigger;
@@ -16,6 +17,7 @@ use crate::model::operator::{HandledKind, KindOrigin, Operator};
 pub struct ClusterTestView<'a> {
     name: &'a str,
     definitions: Vec<String>,
+    /// The object, as a literal.
     object: String,
     function: String,
     /// The statement that gets access to the objects.
@@ -48,7 +50,7 @@ impl<'a> ClusterTestView<'a> {
         Some(Self {
             name: &operator.name,
             definitions: definitions.collect(),
-            object: serde_json::to_string_pretty(sample).unwrap_or_default(),
+            object: literal::json_text(&serde_json::to_string_pretty(sample).unwrap_or_default()),
             function: format!(
                 "{}_{}_is_handled_and_deleted",
                 article(&kind.type_name),

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use super::literal;
 use super::member_names::{idents, variant_names};
 use super::version_writer::VersionWriter;
 use crate::model::default_values::DefaultValue;
@@ -40,7 +41,7 @@ impl VersionWriter<'_> {
                 format!("{value:?}")
             }
             DefaultValue::String(text) => format!("{text:?}.to_owned()"),
-            DefaultValue::Json(json) => format!("serde_json::json!({json})"),
+            DefaultValue::Json(json) => literal::json(json),
             DefaultValue::Vec(items) => self.list("vec![", items.iter(), "]", indent),
             DefaultValue::Map(entries) => self.map(entries, indent),
             DefaultValue::Variant(id, index) => {

@@ -1,91 +1,16 @@
-//! The files for deployment: `deploy/`, `Dockerfile` and `README.md`.
+//! The files for deployment outside of `deploy/`: `Dockerfile` and `README.md`.
 
 use askama::Template;
 
+use crate::diagnostic::harmless;
 use crate::load::manifest::Trigger;
 use crate::model::handler::{ChangeTriggers, Handler, HandlerCause};
 use crate::model::hook::{Hook, HookKind};
 use crate::model::operator::{CrdFile, HandledKind, Operator};
-use crate::model::rbac::{self, RbacRule, RuleScope};
 use crate::model::webhook::{Webhook, WebhookRole};
 use crate::view::cluster_test::ClusterTestView;
 use crate::view::hooks;
-use crate::view::layout::wrap;
 use crate::view::method;
-
-/// The width of a comment in a list of rules.
-const COMMENT_WIDTH: usize = 96;
-
-/// `deploy/rbac.yaml`.
-#[derive(Debug, Template)]
-#[template(path = "deploy/rbac.yaml")]
-pub struct RbacView<'a> {
-    name: &'a str,
-    rules: Vec<RuleLines>,
-    /// The namespaces in which `served_rules` are granted.
-    namespaces: Vec<&'a str>,
-    served_rules: Vec<RuleLines>,
-    /// The rules that are granted in the namespace of the operator only.
-    own_rules: Vec<RuleLines>,
-}
-
-#[derive(Debug)]
-struct RuleLines {
-    reasons: Vec<String>,
-    groups: String,
-    resources: String,
-    names: Option<String>,
-    verbs: String,
-}
-
-/// `deploy/crds.yaml`.
-#[derive(Debug, Template)]
-#[template(path = "deploy/crds.yaml")]
-pub struct CrdsView<'a> {
-    files: Vec<CrdText<'a>>,
-}
-
-#[derive(Debug)]
-struct CrdText<'a> {
-    path: &'a str,
-    text: &'a str,
-}
-
-/// `deploy/deployment.yaml`.
-#[derive(Debug, Template)]
-#[template(path = "deploy/deployment.yaml")]
-pub struct DeploymentView<'a> {
-    name: &'a str,
-    /// Whether replicas elect a leader.
-    elects: bool,
-    /// Whether peers or replicas identify the operator by the name of its Pod.
-    is_named: bool,
-    /// Whether the operator watches the whole cluster.
-    is_everywhere: bool,
-}
-
-/// `deploy/peering.yaml`.
-#[derive(Debug, Template)]
-#[template(path = "deploy/peering.yaml")]
-pub struct PeeringView<'a> {
-    peering: &'a str,
-}
-
-/// `deploy/kustomization.yaml`.
-#[derive(Debug, Template)]
-#[template(path = "deploy/kustomization.yaml")]
-pub struct KustomizationView<'a> {
-    /// The name of the operator.
-    pub name: &'a str,
-    /// Whether there are definitions to install.
-    pub has_crds: bool,
-    /// Whether there is a peering to install.
-    pub has_peering: bool,
-    /// Whether there are webhooks.
-    pub has_webhooks: bool,
-    /// Whether there are permissions for children.
-    pub has_children: bool,
-}
 
 /// `Dockerfile`.
 #[derive(Debug, Template)]
@@ -123,118 +48,6 @@ struct ReadmeKind<'a> {
 struct ReadmeHandler<'a> {
     method: &'a str,
     occasion: String,
-}
-
-// === impl DeploymentView ===
-
-impl<'a> DeploymentView<'a> {
-    /// Prepares the workload of `operator`.
-    #[must_use]
-    pub fn new(operator: &'a Operator) -> Self {
-        let elects = operator.leader_election.is_some();
-        Self {
-            name: &operator.name,
-            elects,
-            is_named: elects || operator.peering.membership().is_some(),
-            is_everywhere: operator.namespaces.is_empty(),
-        }
-    }
-}
-
-// === impl PeeringView ===
-
-impl<'a> PeeringView<'a> {
-    /// The peering of `operator`; `None` if `deploy/` contains none.
-    #[must_use]
-    pub fn new(operator: &'a Operator) -> Option<Self> {
-        let membership = operator.peering.membership();
-        let membership = membership.filter(|_| operator.peering.is_deployed())?;
-        Some(Self {
-            peering: membership.peering(),
-        })
-    }
-}
-
-// === impl RbacView ===
-
-impl<'a> RbacView<'a> {
-    /// Prepares the permissions of `operator`.
-    #[must_use]
-    pub fn new(operator: &'a Operator) -> Self {
-        let rules = rbac::rules(operator);
-        let at = |scope: RuleScope| -> Vec<RuleLines> {
-            let rules = rules.iter().filter(|rule| rule.scope == scope);
-            rules.map(RuleLines::new).collect()
-        };
-        Self {
-            name: &operator.name,
-            rules: at(RuleScope::Cluster),
-            namespaces: operator.fixed_namespaces().into_iter().flatten().collect(),
-            served_rules: at(RuleScope::ServedNamespaces),
-            own_rules: at(RuleScope::OwnNamespace),
-        }
-    }
-}
-
-impl RuleLines {
-    fn new(rule: &RbacRule) -> Self {
-        let mut reasons: Vec<String> = Vec::new();
-        let mut previous: Option<(Vec<&str>, String)> = None;
-        let mut flush = |group: Option<(Vec<&str>, String)>| {
-            let lines = group.map(|(verbs, reason)| {
-                wrap(&format!("{}: {reason}", verbs.join(", ")), COMMENT_WIDTH)
-            });
-            reasons.extend(lines.into_iter().flatten());
-        };
-        for grant in &rule.verbs {
-            match &mut previous {
-                Some((verbs, reason)) if *reason == grant.reason => verbs.push(grant.verb),
-                _ => flush(previous.replace((vec![grant.verb], grant.reason.clone()))),
-            }
-        }
-        flush(previous);
-        let verbs: Vec<_> = rule.verbs.iter().map(|grant| grant.verb).collect();
-        Self {
-            reasons,
-            groups: list(rule.groups.iter().map(|group| format!("\"{group}\""))),
-            resources: list(rule.resources.iter().map(|it| resource(it))),
-            names: (!rule.names.is_empty()).then(|| list(rule.names.iter().cloned())),
-            verbs: verbs.join(", "),
-        }
-    }
-}
-
-/// A star needs quotes in YAML.
-fn resource(name: &str) -> String {
-    if name.starts_with('*') {
-        format!("\"{name}\"")
-    } else {
-        name.to_owned()
-    }
-}
-
-fn list(items: impl Iterator<Item = String>) -> String {
-    items.collect::<Vec<_>>().join(", ")
-}
-
-// === impl CrdsView ===
-
-impl<'a> CrdsView<'a> {
-    /// All CRDs in one file, because Kustomize reads only files in its own folder.
-    #[must_use]
-    pub fn new(operator: &'a Operator) -> Self {
-        let body = |text: &'a str| {
-            let text = text.trim_start_matches('\u{feff}').trim();
-            text.strip_prefix("---").unwrap_or(text).trim_start()
-        };
-        let files = operator.crd_files.iter().map(|file| CrdText {
-            path: &file.path,
-            text: body(&file.text),
-        });
-        Self {
-            files: files.collect(),
-        }
-    }
 }
 
 // === impl ReadmeView ===
@@ -312,7 +125,7 @@ impl<'a> ReadmeHandler<'a> {
         };
         Self {
             method: &handler.method,
-            occasion,
+            occasion: harmless(&occasion),
         }
     }
 

@@ -84,7 +84,7 @@ fn markdown(description: &str) -> Vec<DocBlock> {
                 .clone()
                 .take_while(|line| !is_fence(line.trim()))
                 .collect();
-            if code.len() < lines.clone().count() {
+            if lines.clone().nth(code.len()).is_some() {
                 lines.nth(code.len());
                 blocks.push(DocBlock::code(&code));
             }

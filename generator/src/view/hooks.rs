@@ -1,7 +1,5 @@
 //! `src/generated/hooks.rs`: the trait for the hooks of the operator.
 
-use std::collections::BTreeSet;
-
 use askama::Template;
 
 use super::layout::wrap;
@@ -19,8 +17,6 @@ pub const MODULE: &str = "hooks";
 #[derive(Debug, Template)]
 #[template(path = "generated/hooks.rs")]
 pub struct HooksView {
-    uses_duration: bool,
-    runtime_names: Vec<&'static str>,
     methods: Vec<TraitMethod>,
     registrations: Vec<Registration>,
 }
@@ -58,7 +54,7 @@ fn method(hook: &Hook) -> TraitMethod {
 }
 
 fn registration(hook: &Hook) -> Registration {
-    let new = format!("HookHandler::new({:?})", hook.id);
+    let new = format!("kopf_runtime::HookHandler::new({:?})", hook.id);
     Registration {
         register: match hook.moment {
             HookKind::Startup => "startup",
@@ -82,21 +78,7 @@ impl HooksView {
         }
         let methods = methods(hooks);
         let registrations: Vec<Registration> = hooks.iter().map(registration).collect();
-        let text = |part: &str| {
-            registrations
-                .iter()
-                .any(|registration| registration.declaration.contains(part))
-        };
-        let mut names = BTreeSet::from(["HookHandler", "OperatorHandlers"]);
-        for method in &methods {
-            if let MethodSignature::Handler { context } = &method.shape {
-                names.extend([context.runtime_type(), context.result()]);
-            }
-        }
-        names.extend(text("ErrorMode::").then_some("ErrorMode"));
         Some(Self {
-            uses_duration: text("Duration::"),
-            runtime_names: names.into_iter().collect(),
             methods,
             registrations,
         })

@@ -3,6 +3,7 @@
 use askama::Template;
 
 use super::layout::wrap;
+use super::literal;
 use super::phrases::object;
 use crate::model::index::Index;
 use crate::model::operator::Operator;
@@ -23,7 +24,8 @@ struct IndexLines<'a> {
     type_name: &'a str,
     keys: &'a str,
     values: &'a str,
-    name: &'a str,
+    /// The name, as a literal.
+    name: String,
 }
 
 impl<'a> IndicesView<'a> {
@@ -35,7 +37,7 @@ impl<'a> IndicesView<'a> {
             type_name: &index.type_name,
             keys: &index.keys.resolved,
             values: &index.values.resolved,
-            name: &index.name,
+            name: literal::string(&index.name),
         };
         let indices: Vec<_> = operator.indices().into_iter().map(lines).collect();
         (!indices.is_empty()).then_some(Self { indices })

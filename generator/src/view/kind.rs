@@ -6,6 +6,7 @@ use askama::Template;
 use kopf_core::selection::Selector;
 
 use super::imports;
+use super::literal;
 use super::method::{ContextType, MethodSignature, PredicateArgument, TraitMethod, methods};
 use super::registration::{self, Registration};
 use crate::load::crd::Scope;
@@ -19,8 +20,6 @@ use crate::model::status_subresource::StatusSubresource;
 #[template(path = "generated/kind.rs")]
 pub struct KindView {
     summary: String,
-    uses_duration: bool,
-    runtime_names: Vec<&'static str>,
     exported: Vec<String>,
     type_name: String,
     title: String,
@@ -29,6 +28,7 @@ pub struct KindView {
     memo: bool,
     tracks_all: bool,
     methods: Vec<TraitMethod>,
+    /// The names of the resource, as literals.
     group: String,
     version: String,
     kind: String,
@@ -49,18 +49,9 @@ impl KindView {
         let webhooks = kind.webhooks.iter().map(registration::webhook);
         let handlers = kind.handlers.iter().map(registration::handler);
         let registrations: Vec<_> = handlers.chain(webhooks).collect();
-        let text = |part: &str| {
-            registrations
-                .iter()
-                .any(|registration| registration.declaration.contains(part))
-        };
         let methods = methods(kind);
-        let delays = |method: &TraitMethod| matches!(method.shape, MethodSignature::Delay { .. });
-        let uses_duration = text("Duration::") || methods.iter().any(delays);
         Self {
             summary: summary(kind),
-            uses_duration,
-            runtime_names: runtime_names(kind, &methods, &registrations),
             exported: exported(kind, &methods),
             type_name: kind.type_name.clone(),
             title: match kind.selector() {
@@ -75,10 +66,10 @@ impl KindView {
             memo: kind.memo.is_some(),
             tracks_all: kind.tracking == Tracking::Always,
             methods,
-            group: kind.group.clone(),
-            version: kind.version.clone(),
-            kind: kind.kind.clone(),
-            plural: kind.plural.clone(),
+            group: literal::string(&kind.group),
+            version: literal::string(&kind.version),
+            kind: literal::string(&kind.kind),
+            plural: literal::string(&kind.plural),
             selector: kind.selector().map(selector),
             scope: match kind.scope {
                 Scope::Namespaced => "Namespaced",
@@ -93,58 +84,11 @@ impl KindView {
     }
 }
 
-/// The names that the module imports from the runtime.
-fn runtime_names(
-    kind: &HandledKind,
-    methods: &[TraitMethod],
-    registrations: &[Registration],
-) -> Vec<&'static str> {
-    let uses = |part: &str| {
-        registrations
-            .iter()
-            .any(|registration| registration.declaration.contains(part))
-    };
-    let mut names = BTreeSet::from(["Resource", "ResourceHandlers"]);
-    names.extend(match kind.selector() {
-        Some(_) => &["Selector"][..],
-        None => &["ResourceSpec", "Scope", "StatusSubresource"],
-    });
-    names.extend(methods.iter().filter_map(|method| match &method.shape {
-        MethodSignature::Handler { context } => Some(context.runtime_type()),
-        MethodSignature::Delay { .. } | MethodSignature::Predicate { .. } => None,
-    }));
-    names.extend(methods.iter().filter_map(|method| match &method.shape {
-        MethodSignature::Handler { context } => Some(context.result()),
-        MethodSignature::Predicate { .. } | MethodSignature::Delay { .. } => None,
-    }));
-    for name in [
-        "ChangeHandler",
-        "DaemonHandler",
-        "ErrorMode",
-        "EventHandler",
-        "FieldHandler",
-        "IndexHandler",
-        "On",
-        "Operation",
-        "TextTest",
-        "TimerHandler",
-        "ValueTest",
-        "WebhookHandler",
-        "predicate",
-    ] {
-        if uses(&format!("{name}::")) {
-            names.insert(name);
-        }
-    }
-    names.extend(kind.memo.as_ref().map(|_| "Memo"));
-    names.into_iter().collect()
-}
-
 fn selector(selector: &Selector) -> String {
     let (function, name) = selector.name().parts();
     let mut text = match name {
-        Some(name) => format!("Selector::{function}({name:?})"),
-        None => format!("Selector::{function}()"),
+        Some(name) => format!("kopf_runtime::Selector::{function}({name:?})"),
+        None => format!("kopf_runtime::Selector::{function}()"),
     };
     if let Some(group) = selector.group() {
         text += &format!(".in_group({group:?})");

@@ -1,6 +1,8 @@
 //! Breaks lines as rustfmt does. Hand-written, because user files are written without a formatter
 //! and prettyplease, which formats the generated ones, breaks lines differently.
 
+use crate::diagnostic::harmless;
+
 /// The width that rustfmt fills unless told otherwise.
 const WIDTH: usize = 100;
 
@@ -17,9 +19,11 @@ pub fn call(indent: usize, head: &str, arguments: &[String], tail: &str) -> Vec<
     lines
 }
 
-/// Breaks a text between words so that no line is wider than `width`.
+/// Breaks a text between words so that no line is wider than `width`, for a comment that the text
+/// cannot leave.
 #[must_use]
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
+    let text = harmless(text);
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
         match lines.last_mut() {

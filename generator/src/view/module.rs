@@ -2,7 +2,7 @@
 
 use askama::Template;
 
-use super::{doc_comments, version};
+use super::{doc_comments, literal, version};
 use crate::model::resource::{CustomResource, TypedVersion};
 use crate::model::type_options::Options;
 
@@ -59,7 +59,7 @@ pub(crate) fn resource(
         docs: doc_comments::inner::<&str>(&summary(resource), &[]),
         versions,
         crd: match layout {
-            TypesLayout::Inline => raw_string(&resource.crd_json),
+            TypesLayout::Inline => literal::json_text(&resource.crd_json),
             TypesLayout::Files => format!("include_str!(\"{}/crd.json\")", resource.module.bare()),
         },
     };
@@ -137,13 +137,4 @@ fn indent(text: &str) -> String {
         })
         .collect();
     lines.join("\n")
-}
-
-/// A raw string literal with as many hashes as it needs.
-fn raw_string(text: &str) -> String {
-    let hashes = (1..)
-        .map(|n| "#".repeat(n))
-        .find(|hashes| !text.contains(&format!("\"{hashes}")))
-        .expect("some number of hashes is not in the text");
-    format!("r{hashes}\"{text}\"{hashes}")
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use askama::Template;
 
 use super::hooks;
+use super::literal;
 use crate::load::manifest::{
     ConfigurationOwner, SettingValue, SettingsSection, Ties, TunedSection,
 };
@@ -26,7 +27,8 @@ pub struct OperatorView<'a> {
     /// The traits that the state implements.
     bounds: Vec<String>,
     has_types: bool,
-    crd_files: Vec<&'a str>,
+    /// The paths of the CRDs from the generated file, as literals.
+    crd_files: Vec<String>,
     /// The settings of the peering, if they differ from the default.
     peering: Option<String>,
     leader_election: Option<String>,
@@ -111,7 +113,7 @@ impl<'a> OperatorView<'a> {
             crd_files: operator
                 .crd_files
                 .iter()
-                .map(|file| file.path.as_str())
+                .map(|file| literal::string(&format!("../{}", file.path)))
                 .collect(),
             peering: peering(&operator.peering),
             leader_election: operator.leader_election.as_ref().map(leader_election),

@@ -1,7 +1,9 @@
-//! The expressions with which generated code registers handlers at the runtime.
+//! The expressions with which generated code registers handlers at the runtime. All names have
+//! their paths; `format` imports them.
 
 use std::time::Duration;
 
+use super::literal;
 use crate::load::manifest::{ErrorMode, Operation, Trigger};
 use crate::model::handler::{
     ChangeTriggers, DaemonOptions, FilterSubject, FilterTest, Handler, HandlerCause, HandlerFilter,
@@ -18,13 +20,13 @@ pub(super) struct Registration {
 }
 
 pub(super) fn webhook(webhook: &Webhook) -> Registration {
-    let mut declaration = format!("WebhookHandler::new({:?})", webhook.id);
+    let mut declaration = format!("kopf_runtime::WebhookHandler::new({:?})", webhook.id);
     if !webhook.operations.is_empty() {
         let operations = webhook.operations.iter().map(|operation| match operation {
-            Operation::Create => "Operation::Create",
-            Operation::Update => "Operation::Update",
-            Operation::Delete => "Operation::Delete",
-            Operation::Connect => "Operation::Connect",
+            Operation::Create => "kopf_runtime::Operation::Create",
+            Operation::Update => "kopf_runtime::Operation::Update",
+            Operation::Delete => "kopf_runtime::Operation::Delete",
+            Operation::Connect => "kopf_runtime::Operation::Connect",
         });
         let operations = operations.collect::<Vec<_>>().join(", ");
         declaration += &format!(".operations([{operations}])");
@@ -82,11 +84,15 @@ pub(super) fn handler(handler: &Handler) -> Registration {
     let (register, new) = match &handler.cause {
         HandlerCause::Change(change) => (
             "change",
-            format!("ChangeHandler::new({:?}, {})", handler.id, on(change)),
+            format!(
+                "kopf_runtime::ChangeHandler::new({:?}, {})",
+                handler.id,
+                on(change)
+            ),
         ),
         HandlerCause::Field { field, within } => {
             let new = format!(
-                "FieldHandler::new({:?}, {:?})",
+                "kopf_runtime::FieldHandler::new({:?}, {:?})",
                 handler.id,
                 field.to_string()
             );
@@ -97,12 +103,18 @@ pub(super) fn handler(handler: &Handler) -> Registration {
             };
             ("field", new + &on)
         }
-        HandlerCause::Event { .. } => ("event", format!("EventHandler::new({:?})", handler.id)),
+        HandlerCause::Event { .. } => (
+            "event",
+            format!("kopf_runtime::EventHandler::new({:?})", handler.id),
+        ),
         HandlerCause::Daemon(daemon) => ("daemon", daemon_declaration(&handler.id, daemon)),
         HandlerCause::Timer(timer) => ("timer", timer_declaration(&handler.id, timer)),
         HandlerCause::Index(indexing) => {
             let index = &indexing.index.type_name;
-            ("index", format!("{index}, IndexHandler::new()"))
+            (
+                "index",
+                format!("{index}, kopf_runtime::IndexHandler::new()"),
+            )
         }
     };
     let options = [
@@ -119,7 +131,7 @@ pub(super) fn handler(handler: &Handler) -> Registration {
 }
 
 fn daemon_declaration(id: &str, daemon: &DaemonOptions) -> String {
-    let mut text = format!("DaemonHandler::new({id:?})");
+    let mut text = format!("kopf_runtime::DaemonHandler::new({id:?})");
     text += &initial_delay(daemon.initial_delay.as_ref());
     for (option, time) in [
         ("cancellation_backoff", daemon.cancellation_backoff),
@@ -140,7 +152,10 @@ fn timer_declaration(id: &str, timer: &TimerOptions) -> String {
             sharp,
             idle,
         } => {
-            let mut text = format!("TimerHandler::every({id:?}, {})", duration(interval));
+            let mut text = format!(
+                "kopf_runtime::TimerHandler::every({id:?}, {})",
+                duration(interval)
+            );
             if sharp {
                 text += ".sharp()";
             }
@@ -149,7 +164,10 @@ fn timer_declaration(id: &str, timer: &TimerOptions) -> String {
             }
             text
         }
-        TimerSchedule::Idle(idle) => format!("TimerHandler::when_idle({id:?}, {})", duration(idle)),
+        TimerSchedule::Idle(idle) => format!(
+            "kopf_runtime::TimerHandler::when_idle({id:?}, {})",
+            duration(idle)
+        ),
     };
     text += &initial_delay(timer.initial_delay.as_ref());
     text
@@ -160,19 +178,19 @@ fn initial_delay(delay: Option<&StartDelay>) -> String {
         None => String::new(),
         Some(StartDelay::Fixed(delay)) => format!(".initial_delay({})", duration(*delay)),
         Some(StartDelay::Computed(name)) => format!(
-            ".initial_delay_by(predicate::delay(state, |state, object| state.{name}(object)))"
+            ".initial_delay_by(kopf_runtime::predicate::delay(state, |state, object| state.{name}(object)))"
         ),
     }
 }
 
 fn on(change: &ChangeTriggers) -> String {
     let mut words = change.triggers.iter().map(|trigger| match trigger {
-        Trigger::Create => "On::create()",
-        Trigger::Update => "On::update()",
-        Trigger::Delete if change.optional => "On::optional_delete()",
-        Trigger::Delete => "On::delete()",
-        Trigger::Resume if change.deleted => "On::resume_deleted()",
-        Trigger::Resume => "On::resume()",
+        Trigger::Create => "kopf_runtime::On::create()",
+        Trigger::Update => "kopf_runtime::On::update()",
+        Trigger::Delete if change.optional => "kopf_runtime::On::optional_delete()",
+        Trigger::Delete => "kopf_runtime::On::delete()",
+        Trigger::Resume if change.deleted => "kopf_runtime::On::resume_deleted()",
+        Trigger::Resume => "kopf_runtime::On::resume()",
         Trigger::Field | Trigger::Event => unreachable!("neither is a kind of change"),
     });
     let first = words
@@ -190,7 +208,7 @@ pub(super) fn retry_options(retry: &RetryOptions) -> String {
             ErrorMode::Temporary => "Temporary",
             ErrorMode::Permanent => "Permanent",
         };
-        text += &format!(".errors(ErrorMode::{mode})");
+        text += &format!(".errors(kopf_runtime::ErrorMode::{mode})");
     }
     if let Some(timeout) = retry.timeout {
         text += &format!(".timeout({})", duration(timeout));
@@ -206,12 +224,12 @@ pub(super) fn retry_options(retry: &RetryOptions) -> String {
 
 fn duration(duration: Duration) -> String {
     if duration.subsec_nanos() == 0 {
-        format!("Duration::from_secs({})", duration.as_secs())
+        format!("std::time::Duration::from_secs({})", duration.as_secs())
     } else if duration.subsec_nanos().is_multiple_of(1_000_000) {
-        format!("Duration::from_millis({})", duration.as_millis())
+        format!("std::time::Duration::from_millis({})", duration.as_millis())
     } else {
         format!(
-            "Duration::new({}, {})",
+            "std::time::Duration::new({}, {})",
             duration.as_secs(),
             duration.subsec_nanos()
         )
@@ -226,7 +244,7 @@ fn field_filters(handler: &Handler) -> String {
         HandlerCause::Event { .. } | HandlerCause::Index(_)
     ) || handler.is_background();
     if without_change && let Some(field) = handler.field() {
-        let value = value.unwrap_or_else(|| "ValueTest::Present".to_owned());
+        let value = value.unwrap_or_else(|| "kopf_runtime::ValueTest::Present".to_owned());
         return format!(".value({:?}, {value})", field.to_string());
     }
     match (value, old, new) {
@@ -245,11 +263,13 @@ fn value_tests(filters: &[HandlerFilter]) -> (Option<String>, Option<String>, Op
     let test = |subject: &FilterSubject| {
         let filter = filters.iter().find(|filter| filter.subject == *subject)?;
         Some(match &filter.expected {
-            FilterTest::Present => "ValueTest::Present".to_owned(),
-            FilterTest::Absent => "ValueTest::Absent".to_owned(),
-            FilterTest::Equals(value) => format!("ValueTest::Equals({})", json_literal(value)),
+            FilterTest::Present => "kopf_runtime::ValueTest::Present".to_owned(),
+            FilterTest::Absent => "kopf_runtime::ValueTest::Absent".to_owned(),
+            FilterTest::Equals(value) => {
+                format!("kopf_runtime::ValueTest::Equals({})", json_literal(value))
+            }
             FilterTest::Predicate(name) => {
-                format!("predicate::value(state, |state, value| state.{name}(value))")
+                format!("kopf_runtime::predicate::value(state, |state, value| state.{name}(value))")
             }
         })
     };
@@ -267,48 +287,32 @@ fn other_filters(handler: &Handler) -> String {
 
 fn other_filter(filter: &HandlerFilter) -> String {
     let test = || match &filter.expected {
-        FilterTest::Present => "TextTest::Present".to_owned(),
-        FilterTest::Absent => "TextTest::Absent".to_owned(),
+        FilterTest::Present => "kopf_runtime::TextTest::Present".to_owned(),
+        FilterTest::Absent => "kopf_runtime::TextTest::Absent".to_owned(),
         FilterTest::Equals(value) => format!(
-            "TextTest::Equals({:?}.to_owned())",
+            "kopf_runtime::TextTest::Equals({:?}.to_owned())",
             value.as_str().unwrap_or_default()
         ),
         FilterTest::Predicate(name) => {
-            format!("predicate::text(state, |state, value| state.{name}(value))")
+            format!("kopf_runtime::predicate::text(state, |state, value| state.{name}(value))")
         }
     };
     match (&filter.subject, &filter.expected) {
         (FilterSubject::Label(key), _) => format!(".label({key:?}, {})", test()),
         (FilterSubject::Annotation(key), _) => format!(".annotation({key:?}, {})", test()),
         (FilterSubject::Object, FilterTest::Predicate(name)) => {
-            format!(".when(predicate::object(state, |state, object| state.{name}(object)))")
+            format!(
+                ".when(kopf_runtime::predicate::object(state, |state, object| state.{name}(object)))"
+            )
         }
         _ => String::new(),
     }
 }
 
-/// A JSON value as an expression. Strings inside of `json!` need Rust's escapes, not JSON's.
+/// A JSON value as an argument.
 fn json_literal(value: &serde_json::Value) -> String {
-    if let serde_json::Value::String(text) = value {
-        return format!("{text:?}.into()");
+    match value {
+        serde_json::Value::String(text) => format!("{text:?}.into()"),
+        other => literal::json(other),
     }
-    fn inner(value: &serde_json::Value) -> String {
-        use serde_json::Value as Json;
-        match value {
-            Json::Null | Json::Bool(_) | Json::Number(_) => value.to_string(),
-            Json::String(text) => format!("{text:?}"),
-            Json::Array(items) => format!(
-                "[{}]",
-                items.iter().map(inner).collect::<Vec<_>>().join(", ")
-            ),
-            Json::Object(entries) => {
-                let entries: Vec<_> = entries
-                    .iter()
-                    .map(|(key, value)| format!("{key:?}: {}", inner(value)))
-                    .collect();
-                format!("{{{}}}", entries.join(", "))
-            }
-        }
-    }
-    format!("serde_json::json!({})", inner(value))
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use askama::Template;
 
 use super::doc_comments;
+use super::literal;
 use super::member_names::idents;
 use super::phrases::article;
 use super::serde_attributes::{container, rule, serde_lines};
@@ -22,12 +23,13 @@ struct RootView<'a> {
     attributes: Vec<String>,
     name: &'a TypeName,
     fields: Vec<FieldView>,
+    /// The names of the resource, as literals.
     api_version: String,
     tag: String,
-    group: &'a str,
-    kind: &'a str,
-    version: &'a str,
-    plural: &'a str,
+    group: String,
+    kind: String,
+    version: String,
+    plural: String,
     scope: &'static str,
     serialized: Vec<SerializedView>,
     rest: Option<RustIdent>,
@@ -81,20 +83,17 @@ impl VersionWriter<'_> {
             &[],
         )];
         attributes.extend(serde_lines(&container(rule(body, &idents))));
+        let api_version = literal::string(&format!("{}/{}", resource.group, version.name));
         let view = RootView {
             docs: doc_comments::outer::<&str>(&root_text(resource, version), &[]),
             attributes,
             name: &resource.type_name,
-            tag: arguments(
-                "apiVersion",
-                &format!("\"{}/{}\"", resource.group, version.name),
-                8,
-            ),
-            api_version: format!("{}/{}", resource.group, version.name),
-            group: &resource.group,
-            kind: &resource.names.kind,
-            version: &version.name,
-            plural: &resource.names.plural,
+            tag: arguments("apiVersion", &api_version, 8),
+            group: literal::string(&resource.group),
+            kind: literal::string(&resource.names.kind),
+            version: literal::string(&version.name),
+            plural: literal::string(&resource.names.plural),
+            api_version,
             scope: match resource.scope {
                 Scope::Namespaced => "Namespace",
                 Scope::Cluster => "Cluster",

@@ -6,6 +6,7 @@ use askama::Template;
 
 use super::hooks;
 use super::imports::{self, ImportList};
+use super::literal;
 use super::memo;
 use super::method::{ContextType, JSON, MethodSignature, PredicateArgument, TraitMethod, methods};
 use super::phrases::objects;
@@ -27,7 +28,8 @@ pub struct MainView<'a> {
 #[template(path = "scaffold/tests.rs")]
 pub struct TestsView<'a> {
     name: &'a str,
-    definitions: Vec<&'a str>,
+    /// The names of the CRDs, as literals.
+    definitions: Vec<String>,
 }
 
 /// `src/handlers.rs`.
@@ -96,7 +98,7 @@ impl<'a> TestsView<'a> {
             .iter()
             .filter_map(|kind| match &kind.origin {
                 KindOrigin::Builtin(_) | KindOrigin::Selected(_) => None,
-                KindOrigin::Custom(resource) => Some(resource.crd_name.as_str()),
+                KindOrigin::Custom(resource) => Some(literal::string(&resource.crd_name)),
             })
             .collect();
         (!definitions.is_empty()).then_some(Self {
@@ -130,15 +132,18 @@ impl KindHandlersView {
     #[must_use]
     pub fn new(kind: &HandledKind) -> Self {
         let methods = methods(kind);
-        let methods_stubs = indented_stubs(&methods);
-        let mut memo_lines = memo::declaration(kind, NameStyle::Imported);
+        let imported = imported_names(kind, &methods);
+        let own = hiding(&imported);
+        let names = NameStyle::Imported { own: &own };
+        let methods_stubs = indented_stubs(&methods, names);
+        let mut memo_lines = memo::declaration(kind, names);
         if !memo_lines.is_empty() {
             memo_lines.push(String::new());
         }
         Self {
             objects: objects(kind),
             handlers_trait: kind.handlers_trait(),
-            imports: imports(kind, &methods),
+            imports: imports(kind, &methods, &imported),
             memo: memo_lines,
             stubs: memo::in_impl(kind)
                 .into_iter()
@@ -162,10 +167,8 @@ impl KindHandlersView {
 }
 
 /// A stub for each method, indented for a new file.
-fn indented_stubs(methods: &[TraitMethod]) -> Vec<String> {
-    let stubs = methods
-        .iter()
-        .map(|method| stub(method, NameStyle::Imported));
+fn indented_stubs(methods: &[TraitMethod], names: NameStyle<'_>) -> Vec<String> {
+    let stubs = methods.iter().map(|method| stub(method, names));
     indented(&stubs.collect::<Vec<_>>())
 }
 
@@ -182,7 +185,7 @@ fn indented(functions: &[String]) -> Vec<String> {
     indented.collect()
 }
 
-fn imports(kind: &HandledKind, methods: &[TraitMethod]) -> Vec<String> {
+fn imports(kind: &HandledKind, methods: &[TraitMethod], names: &BTreeSet<String>) -> Vec<String> {
     let mut lines = Vec::new();
     let handles = methods
         .iter()
@@ -191,6 +194,25 @@ fn imports(kind: &HandledKind, methods: &[TraitMethod]) -> Vec<String> {
         lines.extend(["use kopf_runtime::prelude::*;".to_owned(), String::new()]);
     }
     lines.push("use super::Operator;".to_owned());
+    let module = format!("crate::generated::{}", kind.module);
+    lines.extend(imports::declaration(
+        "use",
+        &module,
+        names.iter().map(String::as_str),
+    ));
+    lines.push(String::new());
+    lines
+}
+
+/// Those of the imported names that hide another one of the prelude.
+pub(super) fn hiding(imported: &BTreeSet<String>) -> BTreeSet<String> {
+    // No kind is called `Value`: it is the same type as in the prelude.
+    let names = imported.iter().filter(|name| *name != "Value");
+    names.cloned().collect()
+}
+
+/// The names that the user's file imports from the module of the kind.
+pub(super) fn imported_names(kind: &HandledKind, methods: &[TraitMethod]) -> BTreeSet<String> {
     let mut names = BTreeSet::from([kind.handlers_trait()]);
     names.extend(kind.memo.as_ref().map(|_| kind.type_name.clone()));
     for method in methods {
@@ -243,14 +265,7 @@ fn imports(kind: &HandledKind, methods: &[TraitMethod]) -> Vec<String> {
                 .map(str::to_owned),
         );
     }
-    let module = format!("crate::generated::{}", kind.module);
-    lines.extend(imports::declaration(
-        "use",
-        &module,
-        names.iter().map(String::as_str),
-    ));
-    lines.push(String::new());
-    lines
+    names
 }
 
 // === impl HooksScaffoldView ===
@@ -260,7 +275,12 @@ impl HooksScaffoldView {
     #[must_use]
     pub fn new(hooks: &[Hook]) -> Self {
         Self {
-            stubs: indented_stubs(&hooks::methods(hooks)),
+            stubs: indented_stubs(
+                &hooks::methods(hooks),
+                NameStyle::Imported {
+                    own: &BTreeSet::new(),
+                },
+            ),
         }
     }
 }

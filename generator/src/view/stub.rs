@@ -1,5 +1,7 @@
 //! Stubs of methods for the user's files: they compile, change nothing and log each call.
 
+use std::collections::BTreeSet;
+
 use askama::Template;
 
 use super::layout::call;
@@ -13,7 +15,10 @@ const PRELUDE: &str = "kopf_runtime::prelude";
 #[derive(Clone, Copy, Debug)]
 pub enum NameStyle<'a> {
     /// All names are imported, as in a new file.
-    Imported,
+    Imported {
+        /// The names that the file imports one by one, which hide those of the prelude.
+        own: &'a BTreeSet<String>,
+    },
     /// Names that the file does not import get their paths.
     Qualified {
         /// The imports of the file.
@@ -244,18 +249,16 @@ impl NameStyle<'_> {
 
     pub(super) fn of_kind(self, name: &str) -> String {
         match self {
-            Self::Imported => name.to_owned(),
+            Self::Imported { .. } => name.to_owned(),
             Self::Qualified { module, .. } => self.write(module, name),
         }
     }
 
     fn write(self, module: &str, name: &str) -> String {
         match self {
-            Self::Imported => name.to_owned(),
-            Self::Qualified { imports, .. } if imports.bring(name, |glob| glob == module) => {
-                name.to_owned()
-            }
-            Self::Qualified { .. } => format!("{module}::{name}"),
+            Self::Imported { own } if !own.contains(name) => name.to_owned(),
+            Self::Qualified { imports, .. } if imports.bring(name, module) => name.to_owned(),
+            Self::Imported { .. } | Self::Qualified { .. } => format!("{module}::{name}"),
         }
     }
 }

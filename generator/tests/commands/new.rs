@@ -58,8 +58,8 @@ fn options_choose_the_dependency_on_the_runtime() {
         "{ git = \"https://example.com/x\" }"
     );
     // The path is relative to the crate if both are in one folder, wherever the checkout is.
-    let runtime = env!("CARGO_MANIFEST_DIR").replace("generator", "runtime");
-    let line = new("by-path", "--runtime-path", &runtime);
+    let runtime = concat!(env!("CARGO_MANIFEST_DIR"), "/../runtime");
+    let line = new("by-path", "--runtime-path", runtime);
     let path = line
         .strip_prefix("{ path = \"")
         .and_then(|rest| rest.strip_suffix("\" }"))
@@ -70,7 +70,7 @@ fn options_choose_the_dependency_on_the_runtime() {
         .join(path)
         .canonicalize()
         .unwrap();
-    assert_eq!(there, Path::new(&runtime).canonicalize().unwrap());
+    assert_eq!(there, Path::new(runtime).canonicalize().unwrap());
     let output = shell.run(&["new", "x", "--runtime-path", "."]);
     assert!(
         output.starts_with("exit 1\nerror: . is not the folder of kopf-runtime"),

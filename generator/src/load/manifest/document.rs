@@ -77,6 +77,8 @@ pub struct ResourceSection {
     pub crd: Option<Spanned<String>>,
     /// The kind, if the file defines several.
     pub kind: Option<Spanned<String>>,
+    /// The group of the kind, if the file defines kinds of one name in several groups.
+    pub group: Option<Spanned<String>>,
     /// The version of the kind; the stored one if left out.
     pub version: Option<Spanned<String>>,
     /// A kind of Kubernetes itself, such as `v1/Pod` or `batch/v1/Job`.
@@ -212,6 +214,7 @@ impl ManifestReader<'_> {
             span: fields.place(),
             crd: self.optional_string(&mut fields, "crd"),
             kind: self.optional_string(&mut fields, "kind"),
+            group: self.optional_string(&mut fields, "group"),
             version: self.optional_string(&mut fields, "version"),
             builtin: self.optional_string(&mut fields, "builtin"),
             select: self.select(&mut fields),

@@ -9,8 +9,8 @@ use super::parser_input::ParserInput;
 use super::scalar;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Span};
 
-/// Deeper than any object that the API server accepts, shallow enough for recursive readers.
-const MAX_DEPTH: usize = 200;
+/// Deeper than any object that the API server accepts; readers of JSON allow 128 levels.
+const MAX_DEPTH: usize = 120;
 
 /// How many nodes all aliases of a text may add; real files need a few thousand.
 const MAX_ALIASED: usize = 1_000_000;

@@ -7,7 +7,7 @@ use super::scalar;
 use crate::diagnostic::Span;
 
 /// Deeper values are left to the YAML reader, which reports them.
-const MAX_DEPTH: usize = 200;
+const MAX_DEPTH: usize = 119;
 
 /// The value of a text that is one JSON object or array; `None` if it is anything else.
 pub(super) fn document(text: &str) -> Option<Node> {

@@ -5,6 +5,7 @@ use serde_json::Value as Json;
 use super::lowering::{LimitsCheck, Lowering};
 use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::load::manifest::{HandlerSection, OneOrMany, Spanned, Trigger, ValueFilter};
+use crate::load::names::{NameRule, QuotedName};
 use crate::model::handler::TypedField;
 use crate::model::schema_check::{self, JsonType, SchemaViolation, ViolationReason};
 use crate::suggest::did_you_mean;
@@ -106,8 +107,8 @@ impl Lowering<'_> {
             ("an annotation", &section.annotations),
         ] {
             for (key, filter) in filters.iter().flat_map(|filters| &filters.list) {
-                if !is_qualified_name(&key.value) {
-                    let message = format!("no object has {what} `{}`", key.value);
+                if !NameRule::QualifiedName.accepts(&key.value) {
+                    let message = format!("no object has {what} {}", QuotedName(&key.value));
                     self.push(
                         Diagnostic::error(Code::FilterValue, message)
                             .at(self.source, key.span, format!("not the name of {what}"))
@@ -116,9 +117,10 @@ impl Lowering<'_> {
                 }
                 if let ValueFilter::Equals(Json::String(value)) = &filter.value
                     && what == "a label"
-                    && !is_label_value(value)
+                    && !NameRule::LabelValue.accepts(value)
                 {
-                    let message = format!("no object has a label of the value `{value}`");
+                    let message =
+                        format!("no object has a label of the value {}", QuotedName(value));
                     self.push(
                         Diagnostic::error(Code::FilterValue, message)
                             .at(self.source, filter.span, "not the value of a label")
@@ -174,32 +176,4 @@ fn listed(values: &[Json]) -> String {
         shown.push(format!("and {} others", values.len() - MAX_LISTED));
     }
     shown.join(", ")
-}
-
-fn ends_well(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && text.ends_with(|c: char| c.is_ascii_alphanumeric())
-}
-
-fn is_of(text: &str, extra: &[char]) -> bool {
-    text.chars()
-        .all(|c| c.is_ascii_alphanumeric() || extra.contains(&c))
-}
-
-/// Whether a text can be the name of a label or an annotation.
-fn is_qualified_name(text: &str) -> bool {
-    let (prefix, name) = match text.split_once('/') {
-        Some((prefix, name)) => (Some(prefix), name),
-        None => (None, text),
-    };
-    !name.is_empty()
-        && is_label_value(name)
-        && prefix.is_none_or(|prefix| {
-            prefix.len() <= 253 && ends_well(prefix) && is_of(prefix, &['-', '.'])
-        })
-}
-
-/// Whether a text can be the value of a label.
-fn is_label_value(text: &str) -> bool {
-    text.is_empty() || (text.len() <= 63 && ends_well(text) && is_of(text, &['-', '_', '.']))
 }

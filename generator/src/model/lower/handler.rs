@@ -136,7 +136,7 @@ impl Lowering<'_> {
         match &section.initial_delay.as_ref()?.value {
             InitialDelay::Fixed(delay) => Some(StartDelay::Fixed(delay.0)),
             InitialDelay::Computed(name) => self
-                .identifier(name, "`fn` of `initial_delay`")
+                .predicate(name, "`fn` of `initial_delay`")
                 .map(StartDelay::Computed),
         }
     }
@@ -182,9 +182,13 @@ impl Lowering<'_> {
                 ValueFilter::Present => Some(FilterTest::Present),
                 ValueFilter::Absent => Some(FilterTest::Absent),
                 ValueFilter::Equals(value) => Some(FilterTest::Equals(value.clone())),
-                ValueFilter::Predicate(name) => this
-                    .identifier(name, "`predicate`")
-                    .map(FilterTest::Predicate),
+                ValueFilter::Predicate(name) => {
+                    let key = match subject {
+                        FilterSubject::Object => "`when`",
+                        _ => "`predicate`",
+                    };
+                    this.predicate(name, key).map(FilterTest::Predicate)
+                }
             };
             filters.extend(expected.map(|expected| HandlerFilter { subject, expected }));
         };

@@ -7,6 +7,7 @@ use super::selection;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Span};
 use crate::load::crd::{Crd, CrdVersion};
 use crate::load::manifest::{Manifest, ResourceSection, Spanned, Tracking};
+use crate::load::names::QuotedName;
 use crate::model::builtin_kinds;
 use crate::model::identifier::RustIdent;
 use crate::model::operator::{HandledKind, KindOrigin};
@@ -72,9 +73,13 @@ impl<'a> KindFinder<'a> {
         section: &ResourceSection,
         name: &Spanned<String>,
     ) -> Option<HandledKind> {
-        for (key, misplaced) in [("kind", &section.kind), ("version", &section.version)] {
+        for (key, misplaced) in [
+            ("kind", &section.kind),
+            ("group", &section.group),
+            ("version", &section.version),
+        ] {
             if let Some(misplaced) = misplaced {
-                let message = format!("`{key}` belongs to `crd`: `builtin` already names both");
+                let message = format!("`{key}` belongs to `crd`: `builtin` already names it");
                 self.error(Code::ManifestValue, misplaced.span, message, "remove it");
             }
         }
@@ -150,7 +155,7 @@ impl<'a> KindFinder<'a> {
             type_name: resource.type_name.to_string(),
             trait_prefix: resource.type_name.to_string(),
             origin: KindOrigin::Custom(Box::new(resource)),
-            sample: Some(sample),
+            sample,
             handlers: Vec::new(),
             webhooks: Vec::new(),
             memo: None,
@@ -161,41 +166,92 @@ impl<'a> KindFinder<'a> {
     fn crd(&mut self, section: &ResourceSection, file: &Spanned<String>) -> Option<&'a Crd> {
         // A file that could not be read is already reported.
         let crds = &self.crds.get(&file.value)?.crds;
-        let names = || crds.iter().map(|crd| crd.names.kind.as_str());
-        let found = match &section.kind {
-            Some(kind) => crds.iter().find(|crd| crd.names.kind == kind.value),
-            None => crds.first().filter(|_| crds.len() == 1),
+        let is = |wanted: &Option<Spanned<String>>, name: &str| {
+            wanted.as_ref().is_none_or(|wanted| wanted.value == name)
         };
-        if found.is_none() {
-            let all = names()
-                .map(|name| format!("`{name}`"))
-                .collect::<Vec<_>>()
-                .join(", ");
-            let (span, message, help) = match &section.kind {
-                _ if crds.is_empty() => (
-                    file.span,
-                    format!("{} defines no kind", file.value),
-                    "it needs a CustomResourceDefinition".to_owned(),
-                ),
-                Some(kind) => (
-                    kind.span,
-                    format!("{} does not define `{}`", file.value, kind.value),
-                    did_you_mean(&kind.value, names())
-                        .unwrap_or_else(|| format!("it defines {all}")),
-                ),
-                None => (
-                    file.span,
-                    format!("{} defines several kinds", file.value),
-                    format!("add `kind`, one of {all}"),
-                ),
-            };
-            self.diagnostics.push(
-                Diagnostic::error(Code::UnknownKind, message)
-                    .at(self.manifest.source, span, "")
-                    .help(help),
-            );
+        let of_kind: Vec<&Crd> = crds
+            .iter()
+            .filter(|crd| is(&section.kind, &crd.names.kind))
+            .collect();
+        let mut found = of_kind
+            .iter()
+            .copied()
+            .filter(|crd| is(&section.group, &crd.group));
+        match (found.next(), found.next()) {
+            (Some(crd), None) => return Some(crd),
+            (None, _) => self.report_unknown(section, file, crds, &of_kind),
+            (Some(_), Some(_)) => self.report_ambiguous(section, file, &of_kind),
         }
-        found
+        None
+    }
+
+    /// Reports an entry for which the file has no definition.
+    fn report_unknown(
+        &mut self,
+        section: &ResourceSection,
+        file: &Spanned<String>,
+        crds: &[Crd],
+        of_kind: &[&Crd],
+    ) {
+        let path = QuotedName(&file.value);
+        let (span, message, help) = match (&section.kind, &section.group) {
+            _ if crds.is_empty() => (
+                file.span,
+                format!("{path} defines no kind"),
+                "it needs a CustomResourceDefinition".to_owned(),
+            ),
+            (Some(kind), _) if of_kind.is_empty() => {
+                let names = || crds.iter().map(|crd| crd.names.kind.as_str());
+                let message = format!("{path} does not define {}", QuotedName(&kind.value));
+                let help = did_you_mean(&kind.value, names());
+                let help = help.unwrap_or_else(|| format!("it defines {}", listed(names())));
+                (kind.span, message, help)
+            }
+            (_, group) => {
+                let span = group.as_ref().map_or(file.span, |group| group.span);
+                let group = group.as_ref().map_or("", |group| &group.value);
+                let groups = || of_kind.iter().map(|crd| crd.group.as_str());
+                let message = format!("{path} defines nothing in the group {}", QuotedName(group));
+                let help = did_you_mean(group, groups());
+                let help = help.unwrap_or_else(|| format!("there is {}", listed(groups())));
+                (span, message, help)
+            }
+        };
+        self.diagnostics.push(
+            Diagnostic::error(Code::UnknownKind, message)
+                .at(self.manifest.source, span, "")
+                .help(help),
+        );
+    }
+
+    /// Reports an entry that several definitions of the file fit.
+    fn report_ambiguous(
+        &mut self,
+        section: &ResourceSection,
+        file: &Spanned<String>,
+        of_kind: &[&Crd],
+    ) {
+        let path = QuotedName(&file.value);
+        let kinds: BTreeSet<&str> = of_kind.iter().map(|crd| crd.names.kind.as_str()).collect();
+        let groups: BTreeSet<&str> = of_kind.iter().map(|crd| crd.group.as_str()).collect();
+        let span = section.kind.as_ref().map_or(file.span, |kind| kind.span);
+        let (message, help) = if kinds.len() > 1 {
+            let help = format!("add `kind`, one of {}", listed(kinds.into_iter()));
+            (format!("{path} defines several kinds"), help)
+        } else if groups.len() > 1 && section.group.is_none() {
+            let kind = listed(kinds.into_iter());
+            let help = format!("add `group`, one of {}", listed(groups.into_iter()));
+            (format!("{path} defines {kind} in several groups"), help)
+        } else {
+            let kind = listed(kinds.into_iter());
+            let help = "remove one of the definitions".to_owned();
+            (format!("{path} defines {kind} twice"), help)
+        };
+        self.diagnostics.push(
+            Diagnostic::error(Code::UnknownKind, message)
+                .at(self.manifest.source, span, "")
+                .help(help),
+        );
     }
 
     fn version<'c>(&mut self, section: &ResourceSection, crd: &'c Crd) -> Option<&'c CrdVersion> {
@@ -238,4 +294,9 @@ impl<'a> KindFinder<'a> {
             label,
         ));
     }
+}
+
+fn listed<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
+    names.join(", ")
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Span};
 use crate::load::manifest::{Spanned, Trigger};
+use crate::load::names::QuotedName;
 use crate::load::schema::Schema;
 use crate::model::handler::{ImportedType, TimerSchedule};
 
@@ -42,24 +43,41 @@ pub(super) enum HandlerFamily {
 // === impl Lowering ===
 
 impl Lowering<'_> {
-    /// The name of a method: a Rust identifier in snake case.
+    /// The name of a handler's method: a Rust identifier in snake case.
     pub(super) fn identifier(&mut self, name: &Spanned<String>, what: &str) -> Option<String> {
+        self.method(name, what, |text| {
+            format!("; to keep progress that objects carry under another name, add `id: {text}`")
+        })
+    }
+
+    /// The name of another method, which has no id.
+    pub(super) fn predicate(&mut self, name: &Spanned<String>, what: &str) -> Option<String> {
+        self.method(name, what, |_| String::new())
+    }
+
+    fn method(
+        &mut self,
+        name: &Spanned<String>,
+        what: &str,
+        keep_id: impl Fn(&str) -> String,
+    ) -> Option<String> {
         let text = &name.value;
         if let Some(method) = method_name(text) {
             return Some(method);
         }
         let suggestion = snake(std::slice::from_ref(text));
         let help = if syn::parse_str::<syn::Ident>(&suggestion).is_ok() && suggestion != *text {
-            format!(
-                "write `{suggestion}`; to keep progress that objects carry under another name, add `id: {text}`"
-            )
+            format!("write `{suggestion}`{}", keep_id(text))
         } else {
             "write it like `create_volume`".to_owned()
         };
         self.push(
             Diagnostic::error(
                 Code::HandlerName,
-                format!("{what} must be a Rust function name, and `{text}` is not"),
+                format!(
+                    "{what} must be a Rust function name, and {} is not",
+                    QuotedName(text)
+                ),
             )
             .at(self.source, name.span, "not a function name in snake case")
             .help(help),

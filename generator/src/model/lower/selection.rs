@@ -7,6 +7,7 @@ use crate::load::crd::Scope;
 use crate::load::manifest::{
     KindSelector, Manifest, ResourceSection, SelectSection, Spanned, Tracking,
 };
+use crate::load::names::{NameRule, QuotedName};
 use crate::model::handler::Handler;
 use crate::model::identifier::{RustIdent, TypeName};
 use crate::model::operator::{HandledKind, KindOrigin};
@@ -40,7 +41,11 @@ pub(super) fn lower(
 
 impl SelectionLowering<'_> {
     fn lower(mut self, section: &ResourceSection, select: &SelectSection) -> Option<HandledKind> {
-        for (key, misplaced) in [("kind", &section.kind), ("version", &section.version)] {
+        for (key, misplaced) in [
+            ("kind", &section.kind),
+            ("group", &section.group),
+            ("version", &section.version),
+        ] {
             if let Some(misplaced) = misplaced {
                 let message = format!("`{key}` of a selection belongs into `select`");
                 self.error(Code::Selection, misplaced.span, message, "move it there");
@@ -126,6 +131,7 @@ impl SelectionLowering<'_> {
             self.error(Code::Selection, empty.span, message, "which one?");
             return None;
         }
+        self.check_names(likeness)?;
         let name = match name {
             Some((name, _)) => name,
             None if likeness.group.is_some() => ResourceName::Everything,
@@ -146,6 +152,36 @@ impl SelectionLowering<'_> {
             selector = selector.in_version(&version.value);
         }
         Some(selector)
+    }
+
+    /// Checks the names, which become permissions.
+    fn check_names(&mut self, likeness: &KindSelector) -> Option<()> {
+        let group = likeness.group.as_ref().filter(|it| !it.value.is_empty());
+        let names = [
+            ("group", group, NameRule::Subdomain),
+            ("version", likeness.version.as_ref(), NameRule::Label),
+            ("kind", likeness.kind.as_ref(), NameRule::Kind),
+            ("plural", likeness.plural.as_ref(), NameRule::Label),
+            ("singular", likeness.singular.as_ref(), NameRule::Label),
+            ("short_name", likeness.short_name.as_ref(), NameRule::Label),
+            ("any_name", likeness.any_name.as_ref(), NameRule::Kind),
+            ("category", likeness.category.as_ref(), NameRule::Label),
+        ];
+        let mut are_valid = true;
+        for (key, name, rule) in names {
+            let Some(name) = name else { continue };
+            let Some(problem) = rule.problem(&name.value) else {
+                continue;
+            };
+            are_valid = false;
+            let message = format!("{} is not a valid `{key}`", QuotedName(&name.value));
+            self.diagnostics.push(
+                Diagnostic::error(Code::Selection, message)
+                    .at(self.manifest.source, name.span, "no kind has it")
+                    .help(format!("the reason of the API server: {problem}")),
+            );
+        }
+        are_valid.then_some(())
     }
 
     fn alias(&mut self, alias: &Spanned<String>) -> Option<String> {

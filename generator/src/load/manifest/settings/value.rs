@@ -9,6 +9,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::load::manifest::duration::ManifestDuration;
 use crate::load::manifest::reader::{ManifestReader, whole_number};
 use crate::load::manifest::spanned::Spanned;
+use crate::load::names::NameRule;
 use crate::load::yaml::Node;
 
 /// A value for the runtime.
@@ -272,14 +273,8 @@ impl Setting for String {
 impl Setting for AnnotationPrefix {
     fn read(reader: &mut ManifestReader<'_>, node: &Node, key: &str) -> Option<Self> {
         let text = reader.string(node, &format!("`{key}`"))?.value;
-        let is_part = |part: &str| {
-            let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-            part.starts_with(inner)
-                && part.ends_with(inner)
-                && part.chars().all(|c| inner(c) || c == '-')
-        };
         // The length of the name after the slash does not count.
-        if text.len() > 253 || !text.split('.').all(is_part) {
+        if !NameRule::Subdomain.accepts(&text) {
             let message = format!("`{key}` cannot be {text:?}");
             reader.push(
                 Diagnostic::error(Code::ManifestValue, message)
