@@ -14,11 +14,11 @@ const DEFINITIONS: &[&str] = &[
 ];
 
 /// An object that the API server accepts.
-const OBJECT: &str = r##"{
+const OBJECT: &str = r#"{
   "spec": {
     "size": 1
   }
-}"##;
+}"#;
 
 #[test]
 fn an_ephemeral_volume_claim_is_handled_and_deleted() -> TestResult {

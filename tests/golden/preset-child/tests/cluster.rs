@@ -12,9 +12,9 @@ const DEFINITIONS: &[&str] = &[
 ];
 
 /// An object that the API server accepts.
-const OBJECT: &str = r##"{
+const OBJECT: &str = r#"{
   "spec": {}
-}"##;
+}"#;
 
 #[test]
 fn a_kopf_example_is_handled_and_deleted() -> TestResult {
