@@ -404,7 +404,7 @@ fn field_names_cannot_leave_a_comment() {
 
 #[test]
 fn webhooks_that_would_share_a_name_are_refused() {
-    let resource = "{crd: w.yaml, admission: [{validate: a, id: x.y}, {validate: b, id: x-y}]}";
+    let resource = "{crd: w.yaml, admission: [{validate: a, id: x_y}, {validate: b, id: x-y}]}";
     let errors = crate_of(resource, CRD).expect_err("the names are equal");
     assert!(errors.contains(&Code::DuplicateHandler), "{errors:?}");
 }

@@ -18,8 +18,9 @@ pub enum Style {
 }
 
 /// The lines that one snippet shows, cut out because the renderer reads its whole input.
-struct Window<'a> {
-    text: &'a str,
+struct Window {
+    /// With stand-ins for control characters that the renderer prints as they are.
+    text: String,
     offset: usize,
     line: usize,
 }
@@ -90,12 +91,12 @@ fn files(labels: &[SourceLabel]) -> Vec<SourceId> {
 fn snippet<'a>(
     diagnostic: &'a Diagnostic,
     source: SourceId,
-    sources: &'a Sources,
+    sources: &Sources,
 ) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
     let labels = || diagnostic.labels.iter().filter(|l| l.source == source);
     let text = sources.text(source);
     let window = window(text, labels().map(|l| l.span));
-    Snippet::source(window.text)
+    Snippet::source(window.text.clone())
         .line_start(window.line)
         .path(harmless(sources.name(source)))
         .annotations(labels().map(|label| {
@@ -114,7 +115,7 @@ fn snippet<'a>(
 }
 
 /// The whole lines that hold all spans.
-fn window(text: &str, spans: impl Iterator<Item = Span> + Clone) -> Window<'_> {
+fn window(text: &str, spans: impl Iterator<Item = Span> + Clone) -> Window {
     let first = spans.clone().map(|s| s.start).min().unwrap_or(0);
     let last = spans.map(|s| s.start).max().unwrap_or(0);
     let before = floor(text, first);
@@ -122,14 +123,22 @@ fn window(text: &str, spans: impl Iterator<Item = Span> + Clone) -> Window<'_> {
     let head = floor(text, last).len();
     let end = text[head..].find('\n').map_or(text.len(), |n| head + n + 1);
     Window {
-        text: &text[offset..end],
+        text: text[offset..end].chars().map(visible).collect(),
         offset,
         line: before.bytes().filter(|byte| *byte == b'\n').count() + 1,
     }
 }
 
+/// A stand-in of the same length for a control character beyond ASCII.
+const fn visible(c: char) -> char {
+    match c {
+        '\u{80}'..='\u{9f}' => '·',
+        c => c,
+    }
+}
+
 /// A span relative to its window, not running past the end of its first line.
-fn span_in_window(text: &str, span: Span, window: &Window<'_>) -> std::ops::Range<usize> {
+fn span_in_window(text: &str, span: Span, window: &Window) -> std::ops::Range<usize> {
     let start = floor(text, span.start).len();
     let line_end = text[start..].find('\n').map_or(text.len(), |n| start + n);
     let end = floor(text, span.end.min(line_end)).len().max(start);

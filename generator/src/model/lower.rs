@@ -212,20 +212,18 @@ fn check_name(manifest: &Manifest, diagnostics: &mut Diagnostics) {
 
 fn admission(manifest: &Manifest, diagnostics: &mut Diagnostics) -> AdmissionOptions {
     let section = manifest.operator.admission.clone().unwrap_or_default();
-    if let Some(name) = &section.name {
-        if !NameRule::CustomGroup.accepts(&name.value) {
-            diagnostics.push(
-                Diagnostic::error(
-                    Code::ManifestValue,
-                    format!(
-                        "{} cannot name webhook configurations",
-                        QuotedName(&name.value)
-                    ),
-                )
+    if let Some(name) = &section.name
+        && !NameRule::CustomGroup.accepts(&name.value)
+    {
+        let message = format!(
+            "{} cannot name webhook configurations",
+            QuotedName(&name.value)
+        );
+        diagnostics.push(
+            Diagnostic::error(Code::ManifestValue, message)
                 .at(manifest.source, name.span, "not a name with a dot")
                 .help("write it like `auto.kopf.dev`"),
-            );
-        }
+        );
     }
     AdmissionOptions {
         is_named: section.name.is_some(),
