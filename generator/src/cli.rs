@@ -5,6 +5,7 @@ mod add_args;
 mod console;
 mod crate_folder;
 mod crd_inputs;
+mod definition_fix;
 mod draft;
 mod exit_status;
 mod explain;

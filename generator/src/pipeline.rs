@@ -1,10 +1,12 @@
 //! Runs the stages in order: from the text of a manifest to the operator that it describes.
 
 use std::io;
+use std::path::Path;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources};
 use crate::load::crd::{self, NameFix};
 use crate::load::manifest::{self, Manifest};
+use crate::load::names::QuotedName;
 use crate::model::lower::{self, CrdFiles, LoadedCrds};
 use crate::model::operator::Operator;
 
@@ -42,6 +44,15 @@ fn read_crd_files(
         .filter_map(|resource| resource.crd.as_ref())
     {
         if files.contains_key(&path.value) {
+            continue;
+        }
+        if Path::new(&path.value).is_absolute() {
+            let message = format!("{} is not inside of the crate", QuotedName(&path.value));
+            diagnostics.push(
+                Diagnostic::error(Code::ManifestValue, message)
+                    .at(manifest.source, path.span, "an absolute path")
+                    .help("paths are relative to kopf.yaml; copy the file into crds/"),
+            );
             continue;
         }
         let text = read(&path.value)

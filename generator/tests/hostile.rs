@@ -31,14 +31,14 @@ spec:
 const RESOURCE: &str = "{crd: w.yaml, handlers: [{on: create, fn: create_fn}]}";
 
 /// The files of a new crate by path, or the codes of the errors.
-type Outcome = Result<BTreeMap<String, String>, BTreeSet<Code>>;
+type CrateOutcome = Result<BTreeMap<String, String>, BTreeSet<Code>>;
 
 fn manifest(resources: &str) -> String {
     format!("apiVersion: kopf-gen.dev/v1\noperator: {{name: any}}\nresources: [{resources}]\n")
 }
 
 /// A crate made of a manifest, a definition at `w.yaml`, and files of the user.
-fn crate_with(manifest: &str, crd: &str, user: &[(&str, &str)]) -> (Outcome, BTreeSet<Code>) {
+fn crate_with(manifest: &str, crd: &str, user: &[(&str, &str)]) -> (CrateOutcome, BTreeSet<Code>) {
     let mut sources = Sources::new();
     let mut diagnostics = Diagnostics::new();
     let source = sources.add("kopf.yaml", manifest);
@@ -87,12 +87,12 @@ fn crate_with(manifest: &str, crd: &str, user: &[(&str, &str)]) -> (Outcome, BTr
     (outcome, codes(Severity::Warning))
 }
 
-fn crate_of(resources: &str, crd: &str) -> Outcome {
+fn crate_of(resources: &str, crd: &str) -> CrateOutcome {
     crate_with(&manifest(resources), crd, &[]).0
 }
 
 /// Every Rust file parses; returns the files.
-fn valid(outcome: Outcome) -> BTreeMap<String, String> {
+fn valid(outcome: CrateOutcome) -> BTreeMap<String, String> {
     let files = outcome.expect("it is accepted");
     for (path, text) in &files {
         if path.ends_with(".rs") {
@@ -445,4 +445,10 @@ fn an_index_keeps_types_and_nothing_else() {
         let errors = crate_of(&resource, CRD).expect_err(bad);
         assert!(errors.contains(&Code::IndexType), "{bad}: {errors:?}");
     }
+}
+
+#[test]
+fn definitions_are_files_of_the_crate() {
+    let errors = crate_of("{crd: /etc/w.yaml, handlers: []}", CRD).expect_err("it is elsewhere");
+    assert!(errors.contains(&Code::ManifestValue), "{errors:?}");
 }

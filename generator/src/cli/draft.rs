@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::console::{Console, PrintedNotes};
 use super::crate_folder::is_in_workspace;
-use super::crd_inputs::corrected_text;
+use super::definition_fix::corrected_text;
 use super::exit_status::CommandStatus;
 use super::runtime_source::RuntimeArgs;
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity, SourceId, Sources};

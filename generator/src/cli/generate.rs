@@ -6,7 +6,8 @@ use clap::Args;
 
 use super::console::Console;
 use super::crate_folder::{find_root, operator_name};
-use super::crd_inputs::{FixArgs, add_inputs};
+use super::crd_inputs::add_inputs;
+use super::definition_fix::FixArgs;
 use super::draft::{CrateDraft, InitialEntries};
 use super::exit_status::CommandStatus;
 use super::runtime_source::RuntimeArgs;
