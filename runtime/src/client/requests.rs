@@ -483,6 +483,31 @@ impl Error {
         }
     }
 
+    /// The reason for which the same request is never accepted; none if it may be later.
+    pub(crate) fn rejection(&self) -> Option<String> {
+        match self {
+            Self::Invalid(message) => Some(message.clone()),
+            // Other credentials, or another moment, may make a difference.
+            Self::Status {
+                code: 401 | 408, ..
+            } => None,
+            Self::Status { code, message } if (400..500).contains(code) => {
+                Some(format!("status {code}: {message}"))
+            }
+            Self::Expired => Some(self.to_string()),
+            // An answer that ends too early was cut; any other one stays as it is.
+            Self::Decode(source) if !source.is_eof() => Some(format!("{self}: {source}")),
+            Self::NotFound
+            | Self::Conflict(_)
+            | Self::Forbidden(_)
+            | Self::Status { .. }
+            | Self::Busy { .. }
+            | Self::Timeout
+            | Self::Decode(_)
+            | Self::Request(_) => None,
+        }
+    }
+
     /// Whether the operator lacks the permission for the request.
     pub(crate) fn is_forbidden(&self) -> bool {
         matches!(self, Self::Forbidden(_))
@@ -590,6 +615,24 @@ fn build(error: kube::core::request::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn client_errors_that_no_repetition_mends_are_rejections() {
+        let rejected = |code: u16| {
+            let status = serde_json::json!({"code": code, "message": "no"});
+            let status = serde_json::from_value(status).expect("a status");
+            Error::from_status(status).rejection()
+        };
+        for code in [400, 405, 406, 410, 413, 415, 418, 422] {
+            assert!(rejected(code).is_some(), "{code}");
+        }
+        for code in [401, 403, 404, 408, 409, 429, 500, 502, 503, 504] {
+            assert_eq!(rejected(code), None, "{code}");
+        }
+        let undecoded = |text: &str| decode::<Value>(text).expect_err("no JSON").rejection();
+        assert!(undecoded(&"[".repeat(200)).is_some_and(|it| it.contains("recursion limit")));
+        assert_eq!(undecoded("{\"cut\": "), None);
+    }
 
     #[test]
     fn the_server_cannot_ask_for_a_pause_of_years() {

@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use http::{Method, StatusCode};
 use kopf_runtime::{
     ChangeHandler, HandlerError, LeaderElectionSettings, On, Operator, ResourceHandlers, Settings,
 };
-use kopf_tests::{TestFailure, TestResult, eventually, try_eventually};
+use kopf_tests::{Fault, RequestMatch, TestFailure, TestResult, eventually, try_eventually};
 use kube::ResourceExt as _;
 use serde_json::json;
 
@@ -268,4 +269,42 @@ async fn an_object_whose_progress_is_rejected_can_still_be_deleted() -> TestResu
     assert_eq!(fixture.next_call().await.handler, "delete_fn");
     fixture.objects.wait_gone("full").await?;
     operator.stop().await
+}
+
+#[tokio::test]
+async fn a_patch_that_the_server_does_not_support_fails_its_attempt() -> TestResult {
+    let mut fixture = HandlerFixture::new("unsupported").await?;
+    fixture.script("create_fn", |cx| {
+        if cx.retry() == 0 {
+            cx.patch().label("unsupported", "yes");
+        }
+        Ok(())
+    });
+    let handler = ChangeHandler::new("create_fn", On::create()).backoff(Duration::from_secs(1));
+    let handlers = fixture.handlers([handler]);
+    let (proxy, operator) = fixture.start_through_proxy(handlers).await?;
+    let patches = RequestMatch::any().method(Method::PATCH).path("/widgets/");
+    proxy.once(
+        patches.clone(),
+        Fault::Answer(StatusCode::UNSUPPORTED_MEDIA_TYPE),
+    );
+    fixture.create("one", 1).await?;
+    assert_eq!(fixture.next_call().await.retry, 0);
+    assert_eq!(fixture.next_call().await.retry, 1);
+    let one = fixture.wait_until_handled("one", 1).await?;
+    assert!(one.labels().is_empty(), "{:?}", one.labels());
+    // A stop does not wait for progress that is rejected in this way.
+    proxy.always(patches, Fault::Answer(StatusCode::METHOD_NOT_ALLOWED));
+    fixture.create("two", 2).await?;
+    assert_eq!(fixture.next_call().await.object, "two");
+    try_eventually("the rejection is reported", async || {
+        let events = events_with(&fixture, "rejects the progress").await?;
+        Ok((!events.is_empty()).then_some(()))
+    })
+    .await?;
+    let begun = Instant::now();
+    operator.stop().await?;
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(5), "the stop took {took:?}");
+    Ok(())
 }

@@ -66,7 +66,7 @@ enum ObjectPart {
 }
 
 #[derive(Clone, Copy)]
-enum ObjectRequest<'a> {
+pub(super) enum ObjectRequest<'a> {
     Get,
     /// The same, for a caller to which a forbidden object is one that exists.
     Check,
@@ -96,7 +96,7 @@ pub(super) struct ExpectedState<'a> {
 }
 
 /// The content of an answer; none if it is about another object of the same name.
-type DecodedAnswer<T> = Result<Option<T>, serde_json::Error>;
+pub(super) type DecodedAnswer<T> = Result<Option<T>, serde_json::Error>;
 
 /// The object after a request.
 pub(super) enum WriteAnswer {
@@ -286,7 +286,7 @@ impl ObjectWriter<'_> {
     }
 
     /// Sends a request until there is an answer, or until the lease has ended.
-    async fn request<T>(
+    pub(super) async fn request<T>(
         &self,
         request: ObjectRequest<'_>,
         read: impl Fn(&str) -> DecodedAnswer<T>,
@@ -333,9 +333,6 @@ impl ObjectWriter<'_> {
                 Ok(answer) => return answer.ok_or(WriteFailure::Gone),
                 Err(requests::Error::NotFound) => return Err(WriteFailure::Gone),
                 Err(requests::Error::Conflict(_)) => return Err(WriteFailure::Conflict),
-                Err(requests::Error::Invalid(message)) => {
-                    return Err(WriteFailure::WriteRejected(message));
-                }
                 Err(requests::Error::Forbidden(message))
                     if self.ends_when_forbidden(request, begun.elapsed()) =>
                 {
@@ -344,6 +341,9 @@ impl ObjectWriter<'_> {
                 Err(error) => error,
             };
             sent.unanswered |= error.may_be_executed();
+            if let Some(reason) = error.rejection() {
+                return Err(WriteFailure::WriteRejected(reason));
+            }
             let pause = backoff.next(error.retry_after());
             warn!(
                 "a request for the object failed: {error}; trying again in {:.1} s",
