@@ -80,8 +80,8 @@ struct ObjectHandling<'a> {
 enum Error {
     #[error("the API server rejects the progress of the handlers")]
     WriteRejected(#[from] WriteRejected),
-    #[error("the object cannot be read")]
-    Unreadable(#[source] serde_json::Error),
+    #[error("the object cannot be read: {0}")]
+    Unreadable(String),
     #[error(
         "the API server accepted a write, and the object has not changed: does something revert it?"
     )]
@@ -245,6 +245,14 @@ impl Processor for Pipeline {
                 handling.background.object_gone(key);
                 handling.forget()
             }
+            Err(Error::Unreadable(reason)) => {
+                let handling = self.handling(key);
+                let span = handling.subject.span();
+                handling
+                    .leave_unread(memory, &reason)
+                    .instrument(span)
+                    .await
+            }
             Err(error) => self.after_failure(key, memory, &error),
         };
         if let (NextCall::After(_) | NextCall::NotBefore(_), Some(current)) = (next, current) {
@@ -289,7 +297,8 @@ impl ObjectHandling<'_> {
         let planned = memory.sleeping.take().filter(|_| current.is_none());
         let is_planned = planned.is_some();
         if let Some(sleeping) = planned {
-            self.wake(memory, current, *sleeping, batch.newest()).await;
+            self.wake(memory, current, *sleeping, batch.newest())
+                .await?;
         }
         self.call_event_handlers(memory, current, &batch).await?;
         if batch.is_requeued() && current.is_none() {
@@ -355,7 +364,7 @@ impl ObjectHandling<'_> {
         if newest.text.is_some() {
             *current = self.read(newest)?;
         } else {
-            self.fetch(memory, current).await;
+            self.fetch(memory, current).await?;
         }
         Ok(())
     }
@@ -370,7 +379,7 @@ impl ObjectHandling<'_> {
         current: &mut Option<Arc<Value>>,
         sleeping: SleepingState,
         newest: Option<&QueuedEvent>,
-    ) {
+    ) -> Result<(), Error> {
         *current = sleeping.parse().map(Arc::new);
         if let Some(newest) = newest
             && current.is_none()
@@ -380,26 +389,54 @@ impl ObjectHandling<'_> {
             *current = self.read(newest).ok().flatten();
         }
         if current.is_none() {
-            self.fetch(memory, current).await;
+            self.fetch(memory, current).await?;
         }
+        Ok(())
     }
 
     /// Reads the object; older events are redundant then.
-    async fn fetch(&self, memory: &mut Memory, current: &mut Option<Arc<Value>>) {
-        if let Some(newer) = persist::apply::newest(&self.writer()).await {
+    async fn fetch(
+        &self,
+        memory: &mut Memory,
+        current: &mut Option<Arc<Value>>,
+    ) -> Result<(), Error> {
+        let newest = persist::apply::newest(&self.writer()).await;
+        if let Some(newer) = newest.map_err(|it| Error::Unreadable(it.to_string()))? {
             self.wrote(memory, current, newer);
         }
+        Ok(())
+    }
+
+    /// Waits for another state of an object that cannot be read; no handler can be called for it.
+    /// If it is being deleted, our finalizer must not keep it for ever.
+    async fn leave_unread(&self, memory: &mut Memory, reason: &str) -> NextCall {
+        memory.sleeping = None;
+        if !self.pause_gate.is_running() {
+            return NextCall::AwaitChange;
+        }
+        let finalizer = &self.kind.persistence().finalizer;
+        let released = persist::release::release(&self.writer(), finalizer).await;
+        let consequence = match released {
+            Ok(true) => "it is deleted without its handlers".to_owned(),
+            Ok(false) => "its handlers are not called until it changes".to_owned(),
+            Err(rejected) => format!("the finalizer cannot be removed: {rejected}"),
+        };
+        let message = format!("the object cannot be read: {reason}; {consequence}");
+        error!("{message}");
+        self.post_error("Handling", &message);
+        NextCall::AwaitChange
     }
 
     /// True if a deletion event means that the object does not match the selectors any more.
     async fn still_exists(&self) -> bool {
-        self.kind.api().is_selective() && persist::apply::newest(&self.writer()).await.is_some()
+        self.kind.api().is_selective()
+            && !matches!(persist::apply::newest(&self.writer()).await, Ok(None))
     }
 
     /// Reads an object that a list shows older than our last write. If the API server has that
     /// older state too, it was restored from a backup, and its versions grow from there.
     async fn check_restored(&self, memory: &mut Memory, current: &mut Option<Arc<Value>>) {
-        if let Some(newest) = persist::apply::newest(&self.writer()).await {
+        if let Ok(Some(newest)) = persist::apply::newest(&self.writer()).await {
             let version = ObjectView::new(&newest).resource_version();
             if is_stale(memory, version.map(ResourceVersion::new).as_ref()) {
                 memory.written = None;
@@ -413,7 +450,8 @@ impl ObjectHandling<'_> {
         let Some(text) = &watch_event.text else {
             return Ok(None);
         };
-        let object = self.kind.api().read(text).map_err(Error::Unreadable)?;
+        let object = self.kind.api().read(text);
+        let object = object.map_err(|error| Error::Unreadable(error.to_string()))?;
         Ok(Some(Arc::new(object)))
     }
 

@@ -10,6 +10,8 @@ mod children;
 mod continuity;
 #[path = "runtime/daemons.rs"]
 mod daemons;
+#[path = "runtime/deep_objects.rs"]
+mod deep_objects;
 #[path = "runtime/discovery.rs"]
 mod discovery;
 #[path = "runtime/election.rs"]

@@ -7,7 +7,7 @@ use kopf_core::handler::HandlerSpec;
 use kopf_core::object::ObjectView;
 use kopf_core::object::patch::ObjectPatch;
 use serde_json::Value;
-use tracing::{Instrument as _, error, warn};
+use tracing::{Instrument as _, debug, error, warn};
 
 use super::batch::{BatchMode, EventBatch, QueuedEvent};
 use super::kind::EventHandlerRef;
@@ -53,8 +53,15 @@ impl ObjectHandling<'_> {
     async fn event_patch(&self, batch: &EventBatch) -> Result<Option<ObjectPatch>, Error> {
         let mut patch = ObjectPatch::new();
         for watch_event in batch.all() {
-            let Some(object) = self.read(watch_event)? else {
-                continue;
+            let object = match self.read(watch_event) {
+                Ok(Some(object)) => object,
+                Ok(None) => continue,
+                // If it is the newest state, it is reported before its handlers are called.
+                Err(error) if watch_event.event_type != WatchEventType::Deleted => {
+                    debug!("an event is left out: {error}");
+                    continue;
+                }
+                Err(error) => return Err(error),
             };
             let matched = Matched::object(ObjectView::new(&object));
             for spec in self.kind.registry().event_handlers(&matched) {

@@ -5,3 +5,4 @@ pub(crate) mod background_write;
 pub(crate) mod finalizer_sweep;
 pub(crate) mod object_writer;
 pub(crate) mod pruned_fields;
+pub(crate) mod release;

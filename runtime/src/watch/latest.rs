@@ -26,6 +26,9 @@ pub(crate) struct ObjectSnapshot {
     version: Option<ResourceVersion>,
 }
 
+/// The deepest JSON that `serde_json` parses into a value.
+const DEEPEST: usize = 127;
+
 impl LatestState {
     pub(crate) fn new(text: Arc<RawValue>, version: Option<ResourceVersion>) -> Self {
         Self {
@@ -43,8 +46,12 @@ impl LatestState {
         self.lock().clone()
     }
 
-    /// Takes a state, unless it is older than the newest one.
+    /// Takes a state, unless it is older than the newest one, or cannot be parsed: then daemons
+    /// and timers keep the former state.
     pub(crate) fn update(&self, text: Arc<RawValue>, version: Option<ResourceVersion>) {
+        if nesting(text.get()) > DEEPEST {
+            return;
+        }
         let newest = self.lock();
         if let (Some(newer), Some(known)) = (&version, &newest.version)
             && newer.is_not_newer_than(known)
@@ -100,6 +107,26 @@ impl LatestState {
     }
 }
 
+/// The number of lists and objects in each other.
+fn nesting(json: &str) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    let (mut in_string, mut escaped) = (false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => in_string = !in_string,
+            b'{' | b'[' if !in_string => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::value::to_raw_value;
@@ -125,6 +152,23 @@ mod tests {
             assert_eq!(latest.snapshot().text.get(), shown);
         }
         assert_eq!(latest.snapshot().generation, 1);
+    }
+
+    #[test]
+    fn a_state_that_is_nested_too_deep_is_ignored() {
+        let nested = |levels: usize| {
+            let (open, close) = (r#"{"a{\"[":["#.repeat(levels), "]}".repeat(levels));
+            format!("{open}0{close}")
+        };
+        let latest = latest(5);
+        for levels in [1, 20, 63, 64, 65, 5000] {
+            let text = nested(levels);
+            assert_eq!(nesting(&text), 2 * levels);
+            let readable = serde_json::from_str::<serde_json::Value>(&text).is_ok();
+            assert_eq!(readable, 2 * levels <= DEEPEST);
+            latest.update(RawValue::from_string(text.clone()).unwrap().into(), None);
+            assert_eq!(latest.snapshot().text.get() == text, readable);
+        }
     }
 
     #[tokio::test]

@@ -102,9 +102,12 @@ pub(crate) async fn apply(
     }
 }
 
-/// Reads the newest state from the API server; none if the object is gone.
-pub(crate) async fn newest(writer: &ObjectWriter<'_>) -> Option<Arc<Value>> {
-    writer.fetch().await.ok()
+/// Reads the newest state from the API server; none if the object is gone, or the lease ended.
+pub(crate) async fn newest(writer: &ObjectWriter<'_>) -> Result<Option<Arc<Value>>, WriteRejected> {
+    match writer.fetch().await {
+        Ok(newest) => Ok(Some(newest)),
+        Err(failure) => failure.into_result().map(|_| None),
+    }
 }
 
 // === impl ReadBack ===
@@ -208,7 +211,7 @@ impl PatchWrite<'_> {
 // === impl WriteFailure ===
 
 impl WriteFailure {
-    fn into_result(self) -> Result<WriteResult, WriteRejected> {
+    pub(super) fn into_result(self) -> Result<WriteResult, WriteRejected> {
         match self {
             Self::Gone => Ok(WriteResult::Gone),
             Self::LeaseEnded => Ok(WriteResult::LeaseEnded),
