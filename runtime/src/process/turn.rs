@@ -55,10 +55,17 @@ impl ObjectHandling<'_> {
     ) -> Result<TurnResult, Error> {
         let epoch = self.pause_gate.epoch();
         let deleting = ObjectView::new(current).is_being_deleted();
-        if let Some(unwritten) = self.unwritten.take(&self.key.uid, epoch, deleting) {
-            return self.write_or_keep(current, unwritten).await;
-        }
         let input = self.cycle_input(memory, current);
+        if let Some(unwritten) = self.unwritten.take(&self.key.uid, epoch, deleting) {
+            // Daemons and timers follow the object though its progress is not written.
+            self.reconcile_background(memory, &input);
+            let wait = unwritten.wait();
+            if wait.is_zero() {
+                return self.write_or_keep(current, unwritten).await;
+            }
+            self.unwritten.keep(&self.key.uid, unwritten);
+            return Ok(TurnResult::Sleep(wait));
+        }
         let digest = match self.reverts.check(self, memory, &input) {
             TurnStart::Unrestricted => None,
             TurnStart::Tracked(digest) => Some(digest),
@@ -383,9 +390,9 @@ impl ObjectHandling<'_> {
             self.report_error(&error, delay);
             unwritten.reason = reason;
         }
-        unwritten.failures = unwritten.failures.saturating_add(1);
+        unwritten.rejected_for(delay);
         self.unwritten.keep(&self.key.uid, unwritten);
-        Ok(TurnResult::Hold(delay))
+        Ok(TurnResult::Sleep(delay))
     }
 
     async fn write(

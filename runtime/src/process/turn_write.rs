@@ -2,12 +2,17 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use kopf_core::handler::finalizer_need::FinalizerNeed;
 use kopf_core::object::patch::ObjectPatch;
+use tokio::time::Instant;
 
 use super::persist::apply::ReadBack;
 use super::persist::object_writer::OnConflict;
+
+/// The wait for a time that the clock cannot express.
+const LONGEST_WAIT: Duration = Duration::from_secs(86_400);
 
 /// The write of a turn.
 #[derive(Clone)]
@@ -31,6 +36,8 @@ pub(super) struct UnwrittenTurn {
     pub(super) write: TurnWrite,
     /// How often the API server rejected it.
     pub(super) failures: u32,
+    /// The time of the next attempt; none if the clock cannot express it.
+    next: Option<Instant>,
     /// The reason that was reported last.
     pub(super) reason: String,
     /// The epoch of the pause gate: after a pause, another operator may have handled the object.
@@ -90,9 +97,23 @@ impl UnwrittenTurn {
         Self {
             write,
             failures: 0,
+            next: Some(Instant::now()),
             reason: String::new(),
             epoch,
             deleting,
         }
+    }
+
+    /// Notes that the API server rejected it, and that it is sent again after this time.
+    pub(super) fn rejected_for(&mut self, delay: Duration) {
+        self.failures = self.failures.saturating_add(1);
+        self.next = Instant::now().checked_add(delay);
+    }
+
+    /// The time until it is sent again.
+    pub(super) fn wait(&self) -> Duration {
+        self.next.map_or(LONGEST_WAIT, |next| {
+            next.saturating_duration_since(Instant::now())
+        })
     }
 }

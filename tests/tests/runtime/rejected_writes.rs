@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
 use kopf_runtime::{
-    ChangeHandler, HandlerError, LeaderElectionSettings, On, Operator, ResourceHandlers, Settings,
+    ChangeHandler, DaemonHandler, HandlerError, LeaderElectionSettings, On, Operator,
+    ResourceHandlers, Settings, TextTest,
 };
 use kopf_tests::{Fault, RequestMatch, TestFailure, TestResult, eventually, try_eventually};
 use kube::ResourceExt as _;
@@ -307,4 +308,39 @@ async fn a_patch_that_the_server_does_not_support_fails_its_attempt() -> TestRes
     let took = begun.elapsed();
     assert!(took < Duration::from_secs(5), "the stop took {took:?}");
     Ok(())
+}
+
+#[tokio::test]
+async fn daemons_follow_their_filters_while_progress_is_rejected() -> TestResult {
+    let mut fixture = HandlerFixture::new("rejected-daemon").await?;
+    forbid_unless(&fixture, "!has(object.metadata.annotations)").await?;
+    let labels = json!({"metadata": {"labels": {"on": "yes"}}});
+    fixture.objects.merge("denied", labels).await?;
+    let daemon = DaemonHandler::new("watch").label("on", TextTest::Present);
+    let resource = fixture
+        .resource()
+        .change(
+            ChangeHandler::new("create_fn", On::create()),
+            |scripts, cx| Box::pin(scripts.run(cx)),
+        )
+        .daemon(daemon, |scripts, cx| {
+            Box::pin(async {
+                scripts.report("it starts".to_owned());
+                cx.stop().wait().await;
+                scripts.report("it stops".to_owned());
+                Ok(())
+            })
+        });
+    let operator = fixture.start(resource.build()).await?;
+    assert_eq!(fixture.next_report().await, "it starts");
+    assert_eq!(fixture.next_call().await.object, "denied");
+    try_eventually("the progress is rejected", async || {
+        let events = events_with(&fixture, "not on my watch").await?;
+        Ok((!events.is_empty()).then_some(()))
+    })
+    .await?;
+    let labels = json!({"metadata": {"labels": {"on": null}}});
+    fixture.objects.merge("denied", labels).await?;
+    assert_eq!(fixture.next_report().await, "it stops");
+    operator.stop().await
 }
