@@ -44,10 +44,19 @@ enum LeaseTerm {
     Over,
 }
 
+/// The place of one handle among all of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum PauseSlot {
+    /// The handle was dropped; the next one takes its place.
+    Free,
+    Running,
+    Paused(PauseReason),
+}
+
 #[derive(Debug, Clone)]
 struct State {
     epoch: u64,
-    pauses: Vec<Option<PauseReason>>,
+    pauses: Vec<PauseSlot>,
     lease_term: LeaseTerm,
     /// The pause that was logged last; none if the end of a pause was.
     logged: Option<PauseReason>,
@@ -130,8 +139,7 @@ impl PauseSwitch {
     pub(crate) fn handle(&self) -> PauseHandle {
         let mut index = 0;
         self.state.send_modify(|state| {
-            index = state.pauses.len();
-            state.pauses.push(Some(PauseReason::Starting));
+            index = state.take_slot(PauseSlot::Paused(PauseReason::Starting));
         });
         PauseHandle {
             switch: self.clone(),
@@ -143,8 +151,7 @@ impl PauseSwitch {
     pub(crate) fn handle_without_pause(&self) -> PauseHandle {
         let mut index = 0;
         self.state.send_if_modified(|state| {
-            index = state.pauses.len();
-            state.pauses.push(None);
+            index = state.take_slot(PauseSlot::Running);
             false
         });
         PauseHandle {
@@ -173,18 +180,19 @@ impl PauseHandle {
     /// Pauses the operator.
     pub(crate) fn pause(&self, pause: PauseReason) {
         self.switch
-            .change(|state| state.pauses[self.index] = Some(pause));
+            .change(|state| state.pauses[self.index] = PauseSlot::Paused(pause));
     }
 
     /// Ends the pause of this handle.
     pub(crate) fn resume(&self) {
-        self.switch.change(|state| state.pauses[self.index] = None);
+        self.switch
+            .change(|state| state.pauses[self.index] = PauseSlot::Running);
     }
 
     /// Ends the pause of this handle, and lets the operator write up to this moment.
     pub(crate) fn resume_until(&self, until: Instant) {
         self.switch.change(|state| {
-            state.pauses[self.index] = None;
+            state.pauses[self.index] = PauseSlot::Running;
             state.lease_term = LeaseTerm::Until(until);
         });
     }
@@ -192,8 +200,21 @@ impl PauseHandle {
     /// Pauses the operator, and forbids all writes.
     pub(crate) fn forbid(&self, pause: PauseReason) {
         self.switch.change(|state| {
-            state.pauses[self.index] = Some(pause);
+            state.pauses[self.index] = PauseSlot::Paused(pause);
             state.lease_term = LeaseTerm::Over;
+        });
+    }
+}
+
+impl Drop for PauseHandle {
+    /// A pause outlives its handle: a part that ends by a defect must not resume the operator.
+    fn drop(&mut self) {
+        self.switch.state.send_if_modified(|state| {
+            let slot = &mut state.pauses[self.index];
+            if *slot == PauseSlot::Running {
+                *slot = PauseSlot::Free;
+            }
+            false
         });
     }
 }
@@ -202,7 +223,25 @@ impl PauseHandle {
 
 impl State {
     fn pause(&self) -> Option<&PauseReason> {
-        self.pauses.iter().flatten().next()
+        self.pauses.iter().find_map(|slot| match slot {
+            PauseSlot::Paused(pause) => Some(pause),
+            PauseSlot::Free | PauseSlot::Running => None,
+        })
+    }
+
+    /// Puts a handle into a free slot, so that namespaces that come and go leave none behind.
+    fn take_slot(&mut self, slot: PauseSlot) -> usize {
+        let free = self.pauses.iter().position(|it| *it == PauseSlot::Free);
+        match free {
+            Some(index) => {
+                self.pauses[index] = slot;
+                index
+            }
+            None => {
+                self.pauses.push(slot);
+                self.pauses.len() - 1
+            }
+        }
     }
 
     /// Logs a change of the pause; the pause of the start is not logged.

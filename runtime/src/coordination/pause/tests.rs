@@ -23,6 +23,23 @@ async fn the_operator_runs_while_no_handle_pauses_it() {
     assert!(pause_gate.may_write(), "running handlers may finish");
 }
 
+#[test]
+fn handles_that_come_and_go_leave_no_slots_behind() {
+    let (switch, pause_gate) = PauseSwitch::new();
+    let lasting = switch.handle();
+    lasting.resume();
+    for _ in 0..100 {
+        let passing = switch.handle_without_pause();
+        passing.pause(PauseReason::Tie("them".to_owned()));
+        assert!(!pause_gate.is_running());
+        passing.resume();
+        assert!(pause_gate.is_running());
+    }
+    assert_eq!(switch.state.borrow().pauses.len(), 2);
+    drop(switch.handle());
+    assert!(!pause_gate.is_running(), "the pause outlives its handle");
+}
+
 #[tokio::test]
 async fn each_pause_begins_an_epoch_even_if_it_was_not_observed() {
     let (switch, pause_gate) = PauseSwitch::new();
