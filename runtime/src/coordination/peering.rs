@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use self::object::{ObservedPeering, PeeringObjectState};
+use crate::client::backoff::Backoff;
 use crate::coordination::clock::WallClock;
 use crate::coordination::pause::{PauseGate, PauseHandle, PauseReason};
 use crate::health::metrics::{GaugeShare, Metrics};
@@ -27,8 +28,10 @@ use crate::watch::{KindIndex, QueueItem, WatchEventType};
 
 pub(crate) use self::object::PeeringRef;
 
-/// The pause before a failed request is repeated.
-const RETRY: Duration = Duration::from_secs(1);
+/// The pauses before a failed request is repeated. They stay short: a peer that does not see our
+/// record takes over.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// The interval of discovery while the peering resources are not defined.
 const DISCOVERY_INTERVAL: Duration = Duration::from_secs(30);
@@ -62,8 +65,17 @@ struct PeeringTask<'a> {
     discover_at: Instant,
     recheck_at: Option<Instant>,
     warned: Vec<String>,
+    discovery_failures: FailureLog,
+    renewal_failures: FailureLog,
     /// The number of other operators, for the metrics.
     others: GaugeShare,
+}
+
+/// The failures of one kind of request since its last success.
+struct FailureLog {
+    backoff: Backoff,
+    /// The message that was logged last.
+    logged: String,
 }
 
 /// Takes part as long as this replica leads, until `stop`; then removes the own record.
@@ -127,6 +139,8 @@ impl<'a> PeeringTask<'a> {
             discover_at: now,
             recheck_at: None,
             warned: Vec::new(),
+            discovery_failures: FailureLog::default(),
+            renewal_failures: FailureLog::default(),
             others: config.metrics.peers(),
         }
     }
@@ -178,19 +192,17 @@ impl<'a> PeeringTask<'a> {
 
     /// Discovers which peering resources the API server serves.
     async fn discover(&mut self) {
-        let mut pause = DISCOVERY_INTERVAL;
+        let mut failures = Vec::new();
         for object in &mut self.objects {
             self.config.heartbeat.within(object::REQUEST_TIMEOUT);
             match object.discover().await {
                 Ok(true) => self.renew_at = Instant::now(),
                 Ok(false) => {}
-                Err(error) => {
-                    warn!("discovery of peerings failed: {error}");
-                    pause = RETRY;
-                }
+                Err(error) => failures.push(format!("discovery of peerings failed: {error}")),
             }
         }
-        self.discover_at = Instant::now() + pause;
+        let pause = self.discovery_failures.next_pause(&failures);
+        self.discover_at = Instant::now() + pause.unwrap_or(DISCOVERY_INTERVAL);
     }
 
     /// Renews the own record, and reads those of the others in the response.
@@ -199,7 +211,8 @@ impl<'a> PeeringTask<'a> {
         let (name, scope) = (&settings.name, self.config.scope());
         let own = self.own_record();
         let leeway = Duration::from_secs(Rng::new().u64(5..=10));
-        let mut pause = keepalive(settings.lifetime, leeway);
+        let interval = keepalive(settings.lifetime, leeway);
+        let mut failures = Vec::new();
         let now = self.now();
         for object in self.objects.iter_mut().filter(|object| object.is_served()) {
             self.config.heartbeat.within(object::REQUEST_TIMEOUT);
@@ -210,12 +223,12 @@ impl<'a> PeeringTask<'a> {
                     }
                 }
                 Err(error) => {
-                    warn!("Keep-alive in {name:?} {scope} failed: {error}");
-                    pause = pause.min(RETRY);
+                    failures.push(format!("Keep-alive in {name:?} {scope} failed: {error}"));
                 }
             }
         }
-        self.renew_at = Instant::now() + pause;
+        let pause = self.renewal_failures.next_pause(&failures);
+        self.renew_at = Instant::now() + pause.map_or(interval, |pause| pause.min(interval));
     }
 
     fn own_record(&self) -> Peer {
@@ -324,7 +337,61 @@ impl<'a> PeeringTask<'a> {
     }
 }
 
+// === impl FailureLog ===
+
+impl Default for FailureLog {
+    fn default() -> Self {
+        Self {
+            backoff: Backoff::new(FIRST_PAUSE, LONGEST_PAUSE),
+            logged: String::new(),
+        }
+    }
+}
+
+impl FailureLog {
+    /// Logs failures that are new; returns the pause before the next attempt, if there are any.
+    fn next_pause(&mut self, failures: &[String]) -> Option<Duration> {
+        let message = failures.join("; ");
+        if message != self.logged && !message.is_empty() {
+            warn!("{message}");
+        }
+        self.logged = message;
+        if failures.is_empty() {
+            self.backoff.reset();
+            return None;
+        }
+        Some(self.backoff.next(None))
+    }
+}
+
 fn names(peers: &[Peer]) -> String {
     let names: Vec<String> = peers.iter().map(Peer::to_string).collect();
     names.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_repeated_in_growing_pauses() {
+        let mut failures = FailureLog::default();
+        let refused = ["refused".to_owned()];
+        let pauses: Vec<Duration> = (0..8)
+            .filter_map(|_| failures.next_pause(&refused))
+            .collect();
+        assert!(pauses[0] <= FIRST_PAUSE);
+        assert!(pauses[7] >= LONGEST_PAUSE / 2 && pauses[7] <= LONGEST_PAUSE);
+        assert_eq!(failures.logged, "refused", "it is logged once");
+        assert_eq!(failures.next_pause(&[]), None);
+        assert!(
+            failures.logged.is_empty(),
+            "the next failure is logged again"
+        );
+        assert!(
+            failures
+                .next_pause(&refused)
+                .is_some_and(|it| it <= FIRST_PAUSE)
+        );
+    }
 }
