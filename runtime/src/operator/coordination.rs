@@ -44,7 +44,9 @@ pub(super) struct CoordinationTasks {
     /// The tokens that end the peering of each namespace.
     running: HashMap<String, CancellationToken>,
     /// The names of peering tasks that are about to end.
-    ending: Vec<String>,
+    ending: BTreeSet<String>,
+    /// The namespaces that were served last.
+    wanted: BTreeSet<String>,
     served: Option<watch::Receiver<ServedNamespaces>>,
     /// Pauses the operator until the first namespaces are known.
     starting: Option<PauseHandle>,
@@ -77,7 +79,8 @@ impl CoordinationTasks {
         let mut coordination = Self {
             peerings: Tasks::default(),
             running: HashMap::new(),
-            ending: Vec::new(),
+            ending: BTreeSet::new(),
+            wanted: BTreeSet::new(),
             served: None,
             starting: None,
             peer,
@@ -105,13 +108,14 @@ impl CoordinationTasks {
         loop {
             tokio::select! {
                 ended = self.peerings.ended() => match ended {
-                    TaskEnd::Finished(name) if self.was_ending(&name) => {}
+                    // The namespace may be there again.
+                    TaskEnd::Finished(name) if self.ending.remove(&*name) => self.follow_wanted(),
                     ended => return ended,
                 },
                 ended = self.elections.ended() => return ended,
                 served = changed(self.served.as_mut()) => {
                     if let Some(served) = served {
-                        self.follow(&served);
+                        self.follow(served);
                     }
                 }
             }
@@ -124,13 +128,6 @@ impl CoordinationTasks {
         self.peerings.drain(STOP_GRACE).await;
         self.stop_election.cancel();
         self.elections.drain(STOP_GRACE).await;
-    }
-
-    /// Whether a task has ended because its namespace is gone. A namespace that comes and goes
-    /// may have several of them.
-    fn was_ending(&mut self, name: &str) -> bool {
-        let position = self.ending.iter().position(|ending| ending == name);
-        position.map(|at| self.ending.swap_remove(at)).is_some()
     }
 
     fn start_peerings(&mut self) {
@@ -150,15 +147,24 @@ impl CoordinationTasks {
     }
 
     /// Starts and ends peerings, so that there is one for each of these namespaces.
-    fn follow(&mut self, names: &BTreeSet<String>) {
+    fn follow(&mut self, names: BTreeSet<String>) {
+        self.wanted = names;
+        self.follow_wanted();
+    }
+
+    /// The peering of a namespace that is there again starts after the former one has ended, which
+    /// removes the record of this operator as its last act.
+    fn follow_wanted(&mut self) {
+        let names = self.wanted.clone();
         let gone = self.running.extract_if(|name, _| !names.contains(name));
         for (name, token) in gone.collect::<Vec<_>>() {
-            self.ending.push(task_name(Some(&name)));
+            self.ending.insert(task_name(Some(&name)));
             token.cancel();
         }
         let starting = self.starting.take();
-        for name in names {
-            if !self.running.contains_key(name) {
+        for name in &names {
+            let ending = self.ending.contains(&task_name(Some(name)));
+            if !ending && !self.running.contains_key(name) {
                 // A namespace that comes later does not pause the handling of all others.
                 let handle = match starting {
                     Some(_) => self.switch.handle(),
@@ -339,11 +345,17 @@ mod tests {
             CoordinationTasks::start(&switch, &pause_gate, config).expect("valid settings");
         for present in [true, false, true, false, true] {
             let names = present.then(|| "a".to_owned()).into_iter().collect();
-            coordination.follow(&names);
+            coordination.follow(names);
         }
+        assert!(
+            coordination.running.is_empty(),
+            "the first one has not ended"
+        );
         drop(names);
         let ended = tokio::time::timeout(Duration::from_secs(60), coordination.ended()).await;
         assert!(ended.is_err(), "{ended:?}");
+        assert!(coordination.running.contains_key("a"), "the next one runs");
+        assert!(coordination.ending.is_empty());
         coordination.stop().await;
     }
 }
