@@ -127,10 +127,10 @@ pub use operator::hook::{
 pub use operator::{Error, Namespaces, Operator};
 pub use registration::{Resource, ResourceHandlers};
 pub use settings::{
-    BackgroundSettings, DiffBaseStore, ExecutionSettings, HealthSettings, LeaderElectionSettings,
-    NetworkingSettings, PeeringMode, PeeringSettings, PersistenceSettings, PostingLevel,
-    PostingSettings, ProgressPosting, ProgressStore, QueueingSettings, ScanningSettings, Settings,
-    ShutdownSettings, WatchingSettings,
+    BackgroundSettings, DiffBaseStore, ExecutionSettings, HealthSettings, InvalidSetting,
+    LeaderElectionSettings, NetworkingSettings, PeeringMode, PeeringSettings, PersistenceSettings,
+    PostingLevel, PostingSettings, ProgressPosting, ProgressStore, QueueingSettings,
+    ScanningSettings, Settings, ShutdownSettings, WatchingSettings,
 };
 pub use watch::WatchEventType;
 

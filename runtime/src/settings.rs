@@ -10,6 +10,7 @@ use kopf_core::lifecycle::Lifecycle;
 use kopf_core::peering::Ties;
 use kopf_core::persistence::Persistence;
 use kopf_core::posting::EventLimits;
+use tokio::sync::Semaphore;
 
 pub use self::persistence::{DiffBaseStore, PersistenceSettings, ProgressStore};
 
@@ -36,6 +37,15 @@ pub struct Settings {
     pub shutdown: ShutdownSettings,
     /// The health endpoint.
     pub health: HealthSettings,
+}
+
+/// A setting with a value with which no operator works.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{setting}` is {value}, and must be {bound}")]
+pub struct InvalidSetting {
+    setting: &'static str,
+    value: String,
+    bound: &'static str,
 }
 
 /// Timeouts of requests to the API server.
@@ -228,6 +238,47 @@ pub struct LeaderElectionSettings {
     pub retry_period: Duration,
 }
 
+impl Settings {
+    /// Looks for values with which the operator would do nothing, or would do it without a pause.
+    pub(crate) fn check(&self) -> Result<(), InvalidSetting> {
+        let limit = self.queueing.worker_limit;
+        if !(1..=Semaphore::MAX_PERMITS).contains(&limit) {
+            return Err(InvalidSetting {
+                setting: "queueing.worker_limit",
+                value: limit.to_string(),
+                bound: "a number of workers, at least 1",
+            });
+        }
+        let durations = [
+            (
+                "networking.request_timeout",
+                self.networking.request_timeout,
+            ),
+            (
+                "watching.inactivity_timeout",
+                self.watching.inactivity_timeout,
+            ),
+            (
+                "watching.reconnect_backoff",
+                self.watching.reconnect_backoff,
+            ),
+            ("watching.longest_backoff", self.watching.longest_backoff),
+            (
+                "background.cancellation_polling",
+                self.background.cancellation_polling,
+            ),
+        ];
+        match durations.into_iter().find(|(_, value)| value.is_zero()) {
+            None => Ok(()),
+            Some((setting, _)) => Err(InvalidSetting {
+                setting,
+                value: "zero".to_owned(),
+                bound: "longer",
+            }),
+        }
+    }
+}
+
 impl Default for PeeringSettings {
     fn default() -> Self {
         Self {
@@ -402,5 +453,33 @@ impl Default for ShutdownSettings {
             posting_grace: Duration::from_secs(2),
             deadline: Duration::from_secs(29),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(change: fn(&mut Settings)) -> Option<String> {
+        let mut settings = Settings::default();
+        change(&mut settings);
+        settings.check().err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn settings_with_which_no_operator_works_are_refused() {
+        assert_eq!(refused(|_| {}), None);
+        let none = "`queueing.worker_limit` is 0, and must be a number of workers, at least 1";
+        assert_eq!(
+            refused(|it| it.queueing.worker_limit = 0).as_deref(),
+            Some(none)
+        );
+        assert!(refused(|it| it.queueing.worker_limit = usize::MAX).is_some());
+        let zero = "`watching.inactivity_timeout` is zero, and must be longer";
+        assert_eq!(
+            refused(|it| it.watching.inactivity_timeout = Duration::ZERO).as_deref(),
+            Some(zero)
+        );
+        assert!(refused(|it| it.background.cancellation_polling = Duration::ZERO).is_some());
     }
 }

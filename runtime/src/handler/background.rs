@@ -15,6 +15,9 @@ use serde_json::Value;
 use super::{HandlerDeclaration, Options, options};
 use crate::handler::patch::field_path;
 
+/// The shortest interval between two log lines about a daemon that does not stop.
+const SHORTEST_POLLING: Duration = Duration::from_millis(100);
+
 /// A daemon: a task that runs for each object while the object exists and matches the filters.
 #[derive(Debug, Clone)]
 #[must_use]
@@ -71,9 +74,9 @@ impl DaemonHandler {
         self
     }
 
-    /// The interval in which the operator logs that it waits for a daemon.
+    /// The interval in which the operator logs that it waits for a daemon; 100 ms at least.
     pub fn cancellation_polling(mut self, polling: Duration) -> Self {
-        self.stopping.polling = Some(polling);
+        self.stopping.polling = Some(polling.max(SHORTEST_POLLING));
         self
     }
 

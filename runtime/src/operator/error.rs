@@ -5,6 +5,7 @@ use kopf_core::handler::registry;
 
 use crate::client::authentication::CredentialsExhausted;
 use crate::operator::hook::HookFailure;
+use crate::settings::InvalidSetting;
 use crate::task::TaskEnd;
 
 /// The reason for which an operator could not run, or ended before it was asked to stop.
@@ -48,6 +49,9 @@ pub enum Error {
     /// The operator cannot serve its health endpoint.
     #[error("the health endpoint cannot be served")]
     Health(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A setting has a value with which no operator works.
+    #[error("invalid settings")]
+    Settings(#[source] InvalidSetting),
     /// The durations of the leader election contradict each other.
     #[error("invalid leader election settings")]
     LeaderElection(#[source] election::Error),

@@ -36,6 +36,7 @@ impl Error {
             | Self::DeclaredTwice { .. }
             | Self::SharedId { .. }
             | Self::SelectedWebhook { .. }
+            | Self::Settings(_)
             | Self::LeaderElection(_) => DECLARATION,
             Self::Startup(_) => STARTUP,
             Self::Login(_) | Self::Config(_) | Self::Client(_) => ACCESS,

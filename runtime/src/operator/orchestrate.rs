@@ -56,6 +56,8 @@ pub(super) async fn run(
     client: Client,
     stop: impl Future<Output = ()>,
 ) -> Result<(), Error> {
+    // Startup handlers may have changed them.
+    operator.settings.check().map_err(Error::Settings)?;
     let mut tasks = OperatorTasks::start(operator, observability, client).await?;
     let heartbeats = observability.state.heartbeats.clone();
     heartbeats.enter_phase(OperatorPhase::Running);
