@@ -177,7 +177,9 @@ impl Pipeline {
     fn after_failure(&self, key: &Arc<ObjectKey>, memory: &mut Memory, error: &Error) -> NextCall {
         let delay = self.settings.queueing.error_delay(memory.failures.into());
         memory.failures = memory.failures.saturating_add(1);
-        self.handling(key).report_error(error, delay);
+        let handling = self.handling(key);
+        let span = handling.subject.span();
+        span.in_scope(|| handling.report_error(error, delay));
         NextCall::NotBefore(delay)
     }
 }
@@ -485,12 +487,11 @@ impl ObjectHandling<'_> {
         }
     }
 
-    /// Logs and posts that the runtime itself cannot go on with the object for now.
+    /// Logs and posts that the runtime itself cannot go on with the object for now; the caller is
+    /// in the span of the object.
     fn report_error(&self, error: &Error, delay: Duration) {
         let message = error.with_source();
-        self.subject
-            .span()
-            .in_scope(|| error!("{message}; trying again in {delay:?}"));
+        error!("{message}; trying again in {delay:?}");
         self.post_error("Handling", &message);
     }
 
