@@ -13,6 +13,7 @@ mod connection;
 mod http_request;
 mod issue_certificate;
 mod limits;
+mod open_connections;
 mod options;
 mod reviewer;
 pub(crate) mod running_webhooks;

@@ -2,7 +2,7 @@
 //!
 //! It shares no code with the health endpoint, which serves single plain requests on a thread of
 //! its own and drops the oldest connection when there are too many. Here, connections last, they
-//! need TLS, and new ones wait until there is room.
+//! need TLS, and the one that makes room is the oldest that answers no review.
 
 use std::io;
 use std::pin::Pin;
@@ -24,8 +24,9 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-use super::http_request::{self, ReviewService};
+use super::http_request::{RequestAnswerer, ReviewService};
 use super::limits::WebhookLimits;
+use super::open_connections::OpenConnections;
 use crate::task::UnnamedTasks;
 
 /// The current TLS configuration, which changes with the certificates; none for plain HTTP.
@@ -52,32 +53,50 @@ impl AcceptLoop {
     /// Accepts connections until `stop`, then waits for the requests that have begun.
     pub(super) async fn run(self, stop: &CancellationToken) {
         let permits = Arc::new(Semaphore::new(self.limits.connections));
+        let open = Arc::new(OpenConnections::default());
         let graceful = GracefulShutdown::new();
         let mut connections = UnnamedTasks::default();
         loop {
             let accepted = tokio::select! {
                 () = stop.cancelled() => break,
                 () = connections.next_ended() => continue,
-                accepted = async {
-                    let permit = Arc::clone(&permits).acquire_owned().await;
-                    (permit, self.listener.accept().await)
-                } => accepted,
+                accepted = self.listener.accept() => accepted,
             };
-            let (permit, Ok((stream, _))) = accepted else {
+            let Ok((stream, _)) = accepted else {
                 // Most likely there are no free file descriptors; wait until there are.
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
             };
+            if permits.available_permits() == 0 {
+                open.displace_one();
+            }
+            let permit = tokio::select! {
+                () = stop.cancelled() => break,
+                permit = Arc::clone(&permits).acquire_owned() => permit,
+            };
+            let connection = Arc::new(open.add());
+            let displaced = connection.displaced.clone();
             let served = serve(
                 stream,
                 self.tls_config.clone(),
-                Arc::clone(&self.service),
+                RequestAnswerer {
+                    service: Arc::clone(&self.service),
+                    connection,
+                    certificate: None,
+                },
                 self.limits.clone(),
                 graceful.watcher(),
             );
             connections.spawn(async move {
-                if let Err(error) = served.await {
-                    debug!("a connection failed: {error}");
+                tokio::select! {
+                    served = served => {
+                        if let Err(error) = served {
+                            debug!("a connection failed: {error}");
+                        }
+                    }
+                    () = displaced.cancelled() => {
+                        debug!("a connection without a review makes room for another");
+                    }
                 }
                 drop(permit);
             });
@@ -94,33 +113,31 @@ impl AcceptLoop {
 async fn serve(
     stream: TcpStream,
     tls_config: CurrentTlsConfig,
-    service: Arc<ReviewService>,
+    mut answerer: RequestAnswerer,
     limits: WebhookLimits,
     watcher: Watcher,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     // Responses are small; waiting to fill a packet would only delay them.
     stream.set_nodelay(true)?;
     let Some(tls_config) = tls_config else {
-        let stream = IdleTimeoutStream::new(stream, limits.idle);
-        return serve_http1(stream, service, None, &limits, watcher).await;
+        let stream = IdleTimeoutStream::new(stream, &limits);
+        return serve_http1(stream, answerer, &limits, watcher).await;
     };
     let config = Arc::clone(&tls_config.borrow());
     let accepting = TlsAcceptor::from(config).accept(stream);
     let stream = tokio::time::timeout(limits.handshake, accepting).await??;
     let (_, tls) = stream.get_ref();
-    let certificate = tls
+    answerer.certificate = tls
         .peer_certificates()
         .and_then(|chain| chain.first())
         .and_then(|first| Certificate::from_der(first).ok())
         .map(Arc::new);
     let http2 = tls.alpn_protocol() == Some(b"h2");
-    let stream = IdleTimeoutStream::new(stream, limits.idle);
+    let stream = IdleTimeoutStream::new(stream, &limits);
     if !http2 {
-        return serve_http1(stream, service, certificate, &limits, watcher).await;
+        return serve_http1(stream, answerer, &limits, watcher).await;
     }
-    let answer = service_fn(|request| {
-        http_request::answer(Arc::clone(&service), request, certificate.clone())
-    });
+    let answer = service_fn(|request| answerer.clone().answer(request));
     let connection = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .keep_alive_interval(limits.idle / 4)
@@ -132,17 +149,14 @@ async fn serve(
 
 async fn serve_http1<S>(
     stream: IdleTimeoutStream<S>,
-    service: Arc<ReviewService>,
-    certificate: Option<Arc<Certificate>>,
+    answerer: RequestAnswerer,
     limits: &WebhookLimits,
     watcher: Watcher,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let answer = service_fn(|request| {
-        http_request::answer(Arc::clone(&service), request, certificate.clone())
-    });
+    let answer = service_fn(|request| answerer.clone().answer(request));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.idle)
@@ -154,11 +168,13 @@ where
 // === impl IdleTimeoutStream ===
 
 impl<S> IdleTimeoutStream<S> {
-    fn new(stream: S, idle: Duration) -> Self {
+    /// The first bytes have to come as soon as a handshake.
+    fn new(stream: S, limits: &WebhookLimits) -> Self {
+        let first = limits.handshake.min(limits.idle);
         Self {
             stream,
-            idle,
-            deadline: Box::pin(tokio::time::sleep(idle)),
+            idle: limits.idle,
+            deadline: Box::pin(tokio::time::sleep(first)),
         }
     }
 }

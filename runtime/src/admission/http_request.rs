@@ -7,13 +7,15 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
-use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Body as _, Bytes, Incoming};
 use kopf_core::admission::certificate::Certificate;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::{Instant, timeout_at};
 use tracing::{debug, error};
 
 use super::limits::WebhookLimits;
+use super::open_connections::OpenConnection;
 use super::reviewer::{ReviewError, Reviewer};
 use crate::context::validation::Caller;
 use crate::task::panic_message;
@@ -26,6 +28,21 @@ pub(super) struct ReviewService {
     /// The bytes that further reviews may use.
     bytes: Semaphore,
     limits: WebhookLimits,
+}
+
+/// Answers the requests of one connection.
+#[derive(Clone)]
+pub(super) struct RequestAnswerer {
+    pub(super) service: Arc<ReviewService>,
+    pub(super) connection: Arc<OpenConnection>,
+    /// The certificate of the client.
+    pub(super) certificate: Option<Arc<Certificate>>,
+}
+
+/// The text of a review, and the bytes that it takes from all of them.
+struct ReceivedReview<'a> {
+    text: Vec<u8>,
+    reserved_bytes: Option<SemaphorePermit<'a>>,
 }
 
 /// A request that is not answered with an admission review.
@@ -62,6 +79,7 @@ impl ReviewService {
     async fn review(
         &self,
         request: Request<Incoming>,
+        connection: &OpenConnection,
         certificate: Option<Arc<Certificate>>,
     ) -> Result<Vec<u8>, RequestError> {
         let (head, body) = request.into_parts();
@@ -72,34 +90,14 @@ impl ReviewService {
         if head.method != Method::POST {
             return Err(RequestError::Method);
         }
-        let limits = &self.limits;
-        let too_large = || RequestError::TooLarge(limits.body_bytes);
-        let size = body.size_hint();
-        if size.lower() > limits.body_bytes as u64 {
-            return Err(too_large());
-        }
-        let size = size.upper().map_or(limits.body_bytes, |upper| {
-            usize::try_from(upper).map_or(limits.body_bytes, |upper| upper.min(limits.body_bytes))
-        });
-        let bytes = u32::try_from(size).unwrap_or(u32::MAX);
-        let waiting = tokio::time::timeout(limits.body, self.bytes.acquire_many(bytes));
-        let _permit = match waiting.await {
-            Ok(Ok(permit)) => permit,
-            Ok(Err(_)) | Err(_) => return Err(RequestError::Busy),
-        };
-        let reading = Limited::new(body, limits.body_bytes).collect();
-        let text = match tokio::time::timeout(limits.body, reading).await {
-            Ok(Ok(text)) => text.to_bytes(),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(too_large()),
-            Ok(Err(_)) => return Err(RequestError::Incomplete),
-            Err(_) => return Err(RequestError::TooSlow(limits.body)),
-        };
+        let received = self.receive(body).await?;
+        let _running = connection.begin_review();
         let timeout = head.uri.query().and_then(timeout);
         let caller = Caller {
             headers: head.headers,
             certificate,
         };
-        let review = self.reviewer.review(path, &text, caller, timeout);
+        let review = self.reviewer.review(path, &received.text, caller, timeout);
         match AssertUnwindSafe(review).catch_unwind().await {
             Ok(answer) => Ok(answer?),
             Err(payload) => {
@@ -109,15 +107,61 @@ impl ReviewService {
             }
         }
     }
+
+    /// Reads a review. Bytes are reserved as they arrive: a client that announces many, and sends
+    /// few, takes none from others.
+    async fn receive(&self, mut body: Incoming) -> Result<ReceivedReview<'_>, RequestError> {
+        let limits = &self.limits;
+        if body.size_hint().lower() > limits.body_bytes as u64 {
+            return Err(RequestError::TooLarge(limits.body_bytes));
+        }
+        let mut received = ReceivedReview {
+            text: Vec::new(),
+            reserved_bytes: None,
+        };
+        let deadline = Instant::now() + limits.body;
+        loop {
+            let frame = match timeout_at(deadline, body.frame()).await {
+                Ok(None) => return Ok(received),
+                Ok(Some(Ok(frame))) => frame,
+                Ok(Some(Err(_))) => return Err(RequestError::Incomplete),
+                Err(_) => return Err(RequestError::TooSlow(limits.body)),
+            };
+            let Ok(bytes) = frame.into_data() else {
+                continue;
+            };
+            if received.text.len() + bytes.len() > limits.body_bytes {
+                return Err(RequestError::TooLarge(limits.body_bytes));
+            }
+            let count = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+            let reserved = timeout_at(deadline, self.bytes.acquire_many(count)).await;
+            let Ok(Ok(reserved)) = reserved else {
+                return Err(RequestError::Busy);
+            };
+            match &mut received.reserved_bytes {
+                Some(all) => all.merge(reserved),
+                none => *none = Some(reserved),
+            }
+            received.text.extend_from_slice(&bytes);
+        }
+    }
 }
 
-/// Answers one request.
-pub(super) async fn answer(
-    service: Arc<ReviewService>,
-    request: Request<Incoming>,
-    certificate: Option<Arc<Certificate>>,
-) -> Result<Response<Full<Bytes>>, Infallible> {
-    let answer = service.review(request, certificate).await;
+// === impl RequestAnswerer ===
+
+impl RequestAnswerer {
+    /// Answers one request.
+    pub(super) async fn answer(
+        self,
+        request: Request<Incoming>,
+    ) -> Result<Response<Full<Bytes>>, Infallible> {
+        let certificate = self.certificate.clone();
+        let answer = self.service.review(request, &self.connection, certificate);
+        Ok(response(answer.await))
+    }
+}
+
+fn response(answer: Result<Vec<u8>, RequestError>) -> Response<Full<Bytes>> {
     let (status, content_type, text) = match answer {
         Ok(answer) => (StatusCode::OK, "application/json", answer),
         Err(error) => {
@@ -133,7 +177,7 @@ pub(super) async fn answer(
     if status == StatusCode::METHOD_NOT_ALLOWED {
         headers.insert(header::ALLOW, HeaderValue::from_static("POST"));
     }
-    Ok(response)
+    response
 }
 
 impl RequestError {

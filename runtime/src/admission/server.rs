@@ -199,7 +199,7 @@ impl Server {
 
     /// Sets the limits for clients.
     pub fn limits(mut self, limits: WebhookLimits) -> Self {
-        self.limits = limits;
+        self.limits = limits.bounded();
         self
     }
 

@@ -192,6 +192,37 @@ async fn requests_other_than_reviews_get_an_error_response() -> TestResult {
 }
 
 #[tokio::test]
+async fn silent_and_slow_clients_do_not_starve_reviews() -> TestResult {
+    let fixture = WebhookFixture::new("starved").await?;
+    let limits = WebhookLimits {
+        body_bytes: 10_000,
+        total_bytes: 20_000,
+        connections: 8,
+        handshake: Duration::from_secs(60),
+        body: Duration::from_secs(60),
+        idle: Duration::MAX,
+        ..WebhookLimits::default()
+    };
+    let (port, operator) = plain(&fixture, limits).await?;
+    let path = path(&fixture);
+    let slow = format!("POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 9000\r\n\r\nabc");
+    let request = post(&path, &review(&fixture, "good"));
+    let mut clients = Vec::new();
+    for sent in [slow.as_str(), ""] {
+        for _ in 0..10 {
+            let mut client = TcpStream::connect(("127.0.0.1", port)).await?;
+            client.write_all(sent.as_bytes()).await?;
+            clients.push(client);
+        }
+        let answer = tokio::time::timeout(Duration::from_secs(20), send(port, request.as_bytes()));
+        let answer = answer.await.expect("reviews are answered")?;
+        assert!(answer.contains("\"allowed\":true"), "{sent}: {answer}");
+    }
+    drop(clients);
+    operator.stop().await
+}
+
+#[tokio::test]
 async fn running_reviews_are_answered_when_the_operator_stops() -> TestResult {
     async fn slow(recorder: &ReviewRecorder, cx: &mut ValidationContext<Value>) -> AdmissionResult {
         recorder.check(cx).await?;
