@@ -113,13 +113,17 @@ impl UnnamedTasks {
         self.set.spawn(task);
     }
 
+    /// Forgets the tasks that have ended.
+    pub(crate) fn forget_ended(&mut self) {
+        while let Some(ended) = self.set.try_join_next() {
+            report_panic(ended);
+        }
+    }
+
     /// Waits until a task has ended; never returns if there is none.
     pub(crate) async fn next_ended(&mut self) {
         match self.set.join_next().await {
-            Some(Err(error)) if error.is_panic() => {
-                tracing::error!("a task panicked: {}", panic_message_of(error));
-            }
-            Some(_) => {}
+            Some(ended) => report_panic(ended),
             None => std::future::pending().await,
         }
     }
@@ -169,6 +173,14 @@ pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> String {
         .map(|text| (*text).to_owned())
         .or_else(|| payload.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "panicked with a value that is not text".to_owned())
+}
+
+fn report_panic(ended: Result<(), JoinError>) {
+    if let Err(error) = ended
+        && error.is_panic()
+    {
+        tracing::error!("a task panicked: {}", panic_message_of(error));
+    }
 }
 
 fn panic_message_of(error: JoinError) -> String {

@@ -1,12 +1,13 @@
 //! Authenticates requests by the credentials of login handlers, and logs in again when they expire
 //! or the API server rejects them.
 //!
-//! Each request uses the best credentials of that moment. The first request that finds none calls
-//! the login handlers, and all others wait for it.
+//! Each request uses the best credentials of that moment. The first request that finds none starts
+//! a login in a task of its own, and all of them wait for it. A request that gives up does not end
+//! the login.
 
 mod credential_pool;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -15,23 +16,51 @@ use http::{Request, Response, StatusCode};
 use jiff::Timestamp;
 use kube::Client;
 use kube::client::{Body, ClientBuilder};
-use tokio::sync::{Mutex, watch};
+use tokio::sync::watch;
 use tower_service::Service;
 use tracing::{info, warn};
 
 use self::credential_pool::{CredentialPool, PooledCredentials};
+use crate::client::backoff::Backoff;
 use crate::operator::hook::{Credentials, Hook, HookFailurePolicy, LoginContext, run_hooks};
 use crate::settings::Settings;
+use crate::task::UnnamedTasks;
+
+/// The pauses before a login whose predecessor gave credentials that were never accepted.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// Gives credentials to requests.
+pub(crate) struct Authenticator {
+    login: Arc<Login>,
+    /// Each login is a task of its own, because it may take longer than any request that waits
+    /// for it; it ends with this value.
+    tasks: Mutex<UnnamedTasks>,
+}
 
 /// The login handlers, and the credentials that they have found.
-pub(crate) struct Authenticator {
-    logins: Vec<Hook<LoginContext>>,
+struct Login {
+    handlers: Vec<Hook<LoginContext>>,
     default_backoff: Duration,
     connect_timeout: Duration,
-    /// Locked while login handlers run, so that they do not run twice at once.
-    pool: Mutex<CredentialPool<Client>>,
+    // Held for the length of a lookup.
+    state: Mutex<LoginState>,
+    /// Counts the logins that have ended.
+    ended: watch::Sender<u64>,
     exhausted: watch::Sender<Option<String>>,
 }
+
+struct LoginState {
+    pool: CredentialPool<Client>,
+    pauses: Backoff,
+    /// True if no request was accepted since the last login.
+    unproven: bool,
+    /// True while a login runs.
+    running: bool,
+}
+
+/// The end of a login, whichever way it ends.
+struct LoginEnd<'a>(&'a Login);
 
 /// No credentials are left, and no login handler has others.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -52,12 +81,22 @@ impl Authenticator {
         logins: Vec<Hook<LoginContext>>,
         settings: &Settings,
     ) -> Result<Arc<Self>, CredentialsExhausted> {
-        let authenticator = Self {
-            logins,
+        let login = Login {
+            handlers: logins,
             default_backoff: settings.execution.default_backoff,
             connect_timeout: settings.networking.connect_timeout,
-            pool: Mutex::default(),
+            state: Mutex::new(LoginState {
+                pool: CredentialPool::default(),
+                pauses: Backoff::new(FIRST_PAUSE, LONGEST_PAUSE),
+                unproven: false,
+                running: false,
+            }),
+            ended: watch::Sender::new(0),
             exhausted: watch::Sender::new(None),
+        };
+        let authenticator = Self {
+            login: Arc::new(login),
+            tasks: Mutex::default(),
         };
         authenticator.credentials().await?;
         Ok(Arc::new(authenticator))
@@ -81,7 +120,7 @@ impl Authenticator {
 
     /// Waits until no credentials are left.
     pub(crate) async fn exhausted(&self) -> CredentialsExhausted {
-        let mut exhausted = self.exhausted.subscribe();
+        let mut exhausted = self.login.exhausted.subscribe();
         let reason = exhausted.wait_for(Option::is_some).await;
         let reason = reason.map(|reason| reason.clone().unwrap_or_default());
         match reason {
@@ -90,46 +129,28 @@ impl Authenticator {
         }
     }
 
-    /// The best credentials; calls the login handlers if there are none.
+    /// The best credentials; waits for a login if there are none.
     async fn credentials(&self) -> Result<PooledCredentials<Client>, CredentialsExhausted> {
-        let mut pool = self.pool.lock().await;
-        if let Some(reason) = &*self.exhausted.borrow() {
-            return Err(CredentialsExhausted(reason.clone()));
-        }
-        if let Some(best) = pool.best(Timestamp::now()) {
-            return Ok(best);
-        }
-        let mut cx = LoginContext::new(pool.has_ever_had_any());
-        let failed = run_hooks(
-            &self.logins,
-            &mut cx,
-            HookFailurePolicy::RunAll,
-            self.default_backoff,
-        )
-        .await;
-        let mut errors: Vec<String> = failed.iter().map(ToString::to_string).collect();
-        for (handler, credentials) in cx.found {
-            let offer = (
-                handler.to_string(),
-                credentials.fingerprint(),
-                credentials.rank(),
-                credentials.expiration(),
-            );
-            match client(credentials, self.connect_timeout) {
-                Ok(client) => pool.add(offer, client),
-                Err(error) => errors.push(format!("`{handler}`: {error}")),
+        loop {
+            let mut ended = self.login.ended.subscribe();
+            if let Some(known) = self.login.known() {
+                return known;
             }
+            self.begin_login();
+            // The sender is in this value.
+            let _ = ended.changed().await;
         }
-        if let Some(best) = pool.best(Timestamp::now()) {
-            info!("logged in by `{}`", best.source);
-            return Ok(best);
+    }
+
+    /// Starts a login, unless one runs.
+    fn begin_login(&self) {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        tasks.forget_ended();
+        // The last one may have ended between the caller's look at its result and now.
+        if self.login.known().is_none() && self.login.state().begin() {
+            let login = Arc::clone(&self.login);
+            tasks.spawn(async move { login.run().await });
         }
-        if errors.is_empty() {
-            errors.push("no login handler has new credentials".to_owned());
-        }
-        let reason = errors.join("; ");
-        self.exhausted.send_replace(Some(reason.clone()));
-        Err(CredentialsExhausted(reason))
     }
 
     /// Sends a request, and again with other credentials if the API server rejects the first.
@@ -145,9 +166,13 @@ impl Authenticator {
             let request = Request::from_parts(head.clone(), sent);
             let response = credentials.client.send(request).await?;
             if response.status() != StatusCode::UNAUTHORIZED {
+                if !response.status().is_server_error() {
+                    self.login.state().accepted();
+                }
                 return Ok(response);
             }
-            if self.pool.lock().await.reject(&credentials) {
+            let rejected = self.login.state().pool.reject(&credentials);
+            if rejected {
                 warn!(
                     "the API server rejects the credentials of `{}`",
                     credentials.source
@@ -157,6 +182,103 @@ impl Authenticator {
                 return Ok(response);
             }
         }
+    }
+}
+
+// === impl Login ===
+
+impl Login {
+    /// The best credentials, or the reason why there will be none; `None` before a login.
+    fn known(&self) -> Option<Result<PooledCredentials<Client>, CredentialsExhausted>> {
+        if let Some(reason) = &*self.exhausted.borrow() {
+            return Some(Err(CredentialsExhausted(reason.clone())));
+        }
+        self.state().pool.best(Timestamp::now()).map(Ok)
+    }
+
+    async fn run(&self) {
+        let _end = LoginEnd(self);
+        let pause = self.state().next_pause();
+        if !pause.is_zero() {
+            warn!(
+                "no credentials of the last login were accepted; logging in again in {:.1} s",
+                pause.as_secs_f32()
+            );
+            tokio::time::sleep(pause).await;
+        }
+        self.call_handlers().await;
+    }
+
+    /// Calls the login handlers until each is done, and keeps what they have found.
+    async fn call_handlers(&self) {
+        let mut cx = LoginContext::new(self.state().pool.has_ever_had_any());
+        let failed = run_hooks(
+            &self.handlers,
+            &mut cx,
+            HookFailurePolicy::RunAll,
+            self.default_backoff,
+        )
+        .await;
+        let mut errors: Vec<String> = failed.iter().map(ToString::to_string).collect();
+        let mut state = self.state();
+        for (handler, credentials) in cx.found {
+            let offer = (
+                handler.to_string(),
+                credentials.fingerprint(),
+                credentials.rank(),
+                credentials.expiration(),
+            );
+            match client(credentials, self.connect_timeout) {
+                Ok(client) => state.pool.add(offer, client),
+                Err(error) => errors.push(format!("`{handler}`: {error}")),
+            }
+        }
+        if let Some(best) = state.pool.best(Timestamp::now()) {
+            info!("logged in by `{}`", best.source);
+            return;
+        }
+        drop(state);
+        if errors.is_empty() {
+            errors.push("no login handler has new credentials".to_owned());
+        }
+        self.exhausted.send_replace(Some(errors.join("; ")));
+    }
+
+    fn state(&self) -> MutexGuard<'_, LoginState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl LoginState ===
+
+impl LoginState {
+    /// Notes that a login runs; `false` if one did before.
+    fn begin(&mut self) -> bool {
+        !std::mem::replace(&mut self.running, true)
+    }
+
+    /// The API server has accepted the credentials of a request.
+    fn accepted(&mut self) {
+        self.unproven = false;
+        self.pauses.reset();
+    }
+
+    /// The pause before the next login; none if the last one was of use.
+    fn next_pause(&mut self) -> Duration {
+        if std::mem::replace(&mut self.unproven, true) {
+            self.pauses.next(None)
+        } else {
+            Duration::ZERO
+        }
+    }
+}
+
+// === impl LoginEnd ===
+
+impl Drop for LoginEnd<'_> {
+    fn drop(&mut self) {
+        self.0.state().running = false;
+        self.0.ended.send_modify(|ended| *ended += 1);
     }
 }
 

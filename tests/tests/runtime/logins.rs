@@ -1,15 +1,16 @@
 //! Login handlers: several sources of credentials, rejections, expiry, and no credentials left.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kopf_runtime::{
     ChangeHandler, Credentials, Error, HandlerError, HookHandler, Hooks, LoginResult, Namespaces,
-    On, Operator,
+    On, Operator, Settings,
 };
 use kopf_tests::{TestFailure, TestResult, try_eventually};
 use kube::Api;
@@ -253,5 +254,143 @@ async fn a_failed_login_handler_is_named_in_the_error() -> TestResult {
         ended.expect_err("no source").to_string(),
         "there is no access to the cluster: `keychain` has failed: it is locked"
     );
+    Ok(())
+}
+
+/// A login handler whose first credentials expire soon, and whose later calls are scripted.
+struct Relogin {
+    config: kube::Config,
+    calls: AtomicU32,
+    later: fn(u32) -> LaterLogin,
+}
+
+enum LaterLogin {
+    Succeed(Duration),
+    Fail(Duration),
+}
+
+impl Relogin {
+    async fn log_in(&self) -> LoginResult {
+        let call = self.calls.fetch_add(1, Ordering::SeqCst);
+        let credentials = Credentials::from(self.config.clone());
+        if call == 0 {
+            let soon = Timestamp::now() + Duration::from_secs(2);
+            return Ok(Some(credentials.expires(soon)));
+        }
+        match (self.later)(call) {
+            LaterLogin::Succeed(after) => {
+                tokio::time::sleep(after).await;
+                Ok(Some(credentials))
+            }
+            LaterLogin::Fail(again) => Err(HandlerError::temporary("not now").after(again)),
+        }
+    }
+}
+
+impl Relogin {
+    /// Creates objects until the operator logs in again; returns the name of the last one.
+    async fn repeated(&self, fixture: &HandlerFixture) -> Result<String, TestFailure> {
+        let mut number = 0;
+        try_eventually("the operator logs in again", async || {
+            number += 1;
+            let name = format!("object-{number}");
+            fixture.create(&name, 2).await?;
+            Ok((self.calls.load(Ordering::SeqCst) > 1).then_some(name))
+        })
+        .await
+    }
+}
+
+/// An operator whose requests wait for two seconds, and whose login handler is called three times.
+async fn relogin(
+    fixture: &HandlerFixture,
+    later: fn(u32) -> LaterLogin,
+) -> Result<(Operator, Arc<Relogin>), TestFailure> {
+    let relogin = Arc::new(Relogin {
+        config: ClusterCredentials::of(fixture).await?.config,
+        calls: AtomicU32::new(0),
+        later,
+    });
+    let hooks = Hooks::new(&relogin).login(HookHandler::new("main").retries(3), |relogin, _| {
+        Box::pin(relogin.log_in())
+    });
+    let mut settings = Settings::default();
+    settings.networking.request_timeout = Duration::from_secs(2);
+    let operator = Operator::new("logins")
+        .handlers(hooks.build())
+        .settings(settings)
+        .resource(fixture.handlers([ChangeHandler::new("create_fn", On::create())]))
+        .namespaces(Namespaces::Only(vec![
+            fixture.sandbox.namespace().to_owned(),
+        ]));
+    Ok((operator, relogin))
+}
+
+#[tokio::test]
+async fn a_login_may_take_longer_than_the_requests_that_wait_for_it() -> TestResult {
+    let fixture = HandlerFixture::new("slow-relogin").await?;
+    let slow = |_| LaterLogin::Succeed(Duration::from_secs(5));
+    let (operator, relogin) = relogin(&fixture, slow).await?;
+    let (stop, running) = start(operator);
+    fixture.create("one", 1).await?;
+    fixture.wait_until_handled("one", 1).await?;
+    let waiting = relogin.repeated(&fixture).await?;
+    fixture.wait_until_handled(&waiting, 2).await?;
+    assert_eq!(relogin.calls.load(Ordering::SeqCst), 2);
+    drop(stop);
+    running.await??;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_login_that_keeps_failing_ends_the_operator_after_its_retries() -> TestResult {
+    let fixture = HandlerFixture::new("failed-relogin").await?;
+    let failing = |_| LaterLogin::Fail(Duration::from_secs(3));
+    let (operator, relogin) = relogin(&fixture, failing).await?;
+    let (_stop, running) = start(operator);
+    relogin.repeated(&fixture).await?;
+    let ended = tokio::time::timeout(Duration::from_secs(60), running).await?;
+    let ended = ended?.expect_err("no login succeeds");
+    assert!(matches!(ended, Error::Login(_)), "{ended:?}");
+    assert!(ended.to_string().contains("not now"), "{ended}");
+    assert_eq!(relogin.calls.load(Ordering::SeqCst), 4);
+    Ok(())
+}
+
+#[tokio::test]
+async fn logins_whose_credentials_are_all_rejected_are_made_in_growing_pauses() -> TestResult {
+    let fixture = HandlerFixture::new("rejected-logins").await?;
+    let tokens = Arc::new((
+        ClusterCredentials::of(&fixture).await?.config,
+        AtomicU32::new(0),
+    ));
+    let hooks = Hooks::new(&tokens).login(HookHandler::new("main"), |tokens, _| {
+        Box::pin(async {
+            let number = tokens.1.fetch_add(1, Ordering::SeqCst);
+            let mut config = tokens.0.clone();
+            config.auth_info = Default::default();
+            Ok(Some(
+                Credentials::from(config).token(format!("wrong-{number}")),
+            ))
+        })
+    });
+    let operator = Operator::new("logins")
+        .handlers(hooks.build())
+        .resource(fixture.handlers([ChangeHandler::new("create_fn", On::create())]));
+    let begun = Instant::now();
+    let (stop, running) = start(operator);
+    let logins = || tokens.1.load(Ordering::SeqCst);
+    try_eventually("a login is repeated", async || {
+        Ok((logins() >= 3).then_some(()))
+    })
+    .await?;
+    // Without pauses there would be hundreds.
+    assert!(logins() < 6, "{} logins", logins());
+    assert!(
+        begun.elapsed() >= Duration::from_secs(1),
+        "there are pauses"
+    );
+    drop(stop);
+    running.await??;
     Ok(())
 }
