@@ -1,5 +1,6 @@
 //! Requests for one kind: list, watch, get, create and patch, with objects as JSON.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,8 +13,8 @@ use kube::core::params::{GetParams, ListParams, WatchParams};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
 use crate::client::resource::{KindName, KindSpec, ResourceDescription, Scope};
@@ -126,6 +127,12 @@ struct RawList<'a> {
 struct RawListMeta {
     resource_version: String,
     r#continue: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct MetadataItem<'a> {
+    #[serde(borrow)]
+    metadata: BTreeMap<String, &'a RawValue>,
 }
 
 /// A line of a watch.
@@ -246,7 +253,7 @@ impl KindApi {
             .list_metadata(&params)
             .map_err(build)?;
         let text = self.send(request).await?;
-        read_page(&text, |item| serde_json::from_str(item.get()))
+        read_page(&text, read_metadata)
     }
 
     /// Parses an object of a list or a watch.
@@ -580,6 +587,19 @@ fn read_page<T>(
     })
 }
 
+/// The metadata of an item, without the managed fields, which are nested as deep as its object.
+fn read_metadata(item: &RawValue) -> Result<Value, serde_json::Error> {
+    let item: MetadataItem<'_> = serde_json::from_str(item.get())?;
+    let fields = item.metadata.into_iter();
+    let metadata = fields
+        .filter(|(name, _)| name != "managedFields")
+        .map(|(name, value)| Ok((name, serde_json::from_str(value.get())?)))
+        .collect::<Result<Map<_, _>, serde_json::Error>>()?;
+    let mut object = Map::new();
+    object.insert("metadata".to_owned(), Value::Object(metadata));
+    Ok(Value::Object(object))
+}
+
 /// The first state of a replayed watch.
 fn first_state(text: &str) -> Result<Value, Error> {
     // Nothing is replayed while the API server's cache is behind: the caller tries again.
@@ -632,6 +652,23 @@ mod tests {
         let undecoded = |text: &str| decode::<Value>(text).expect_err("no JSON").rejection();
         assert!(undecoded(&"[".repeat(200)).is_some_and(|it| it.contains("recursion limit")));
         assert_eq!(undecoded("{\"cut\": "), None);
+    }
+
+    #[test]
+    fn metadata_is_read_however_deep_its_object_is_nested() {
+        let (open, close) = ("[".repeat(9_000), "]".repeat(9_000));
+        let page = format!(
+            r#"{{"items": [{{"metadata": {{"name": "deep", "managedFields": {open}{close},
+                "finalizers": ["ours"]}}}}, {{"metadata": {{"name": "flat"}}}}]}}"#
+        );
+        let page = read_page(&page, read_metadata).expect("it is read");
+        let names: Vec<_> = page
+            .items
+            .iter()
+            .map(|it| &it["metadata"]["name"])
+            .collect();
+        assert_eq!(names, ["deep", "flat"]);
+        assert_eq!(page.items[0]["metadata"]["finalizers"][0], "ours");
     }
 
     #[test]
