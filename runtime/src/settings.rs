@@ -241,8 +241,9 @@ pub struct LeaderElectionSettings {
 impl Settings {
     /// Looks for values with which the operator would do nothing, or would do it without a pause.
     pub(crate) fn check(&self) -> Result<(), InvalidSetting> {
-        let limit = self.queueing.worker_limit;
-        if !(1..=Semaphore::MAX_PERMITS).contains(&limit) {
+        if let Some(limit) = self.queueing.worker_limit
+            && !(1..=Semaphore::MAX_PERMITS).contains(&limit)
+        {
             return Err(InvalidSetting {
                 setting: "queueing.worker_limit",
                 value: limit.to_string(),
@@ -471,10 +472,10 @@ mod tests {
         assert_eq!(refused(|_| {}), None);
         let none = "`queueing.worker_limit` is 0, and must be a number of workers, at least 1";
         assert_eq!(
-            refused(|it| it.queueing.worker_limit = 0).as_deref(),
+            refused(|it| it.queueing.worker_limit = Some(0)).as_deref(),
             Some(none)
         );
-        assert!(refused(|it| it.queueing.worker_limit = usize::MAX).is_some());
+        assert!(refused(|it| it.queueing.worker_limit = Some(usize::MAX)).is_some());
         let zero = "`watching.inactivity_timeout` is zero, and must be longer";
         assert_eq!(
             refused(|it| it.watching.inactivity_timeout = Duration::ZERO).as_deref(),

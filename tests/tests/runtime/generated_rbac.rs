@@ -5,8 +5,7 @@ use k8s_openapi::api::authorization::v1::{
 };
 use kopf_gen::diagnostic::{Diagnostics, Sources};
 use kopf_gen::pipeline;
-use kopf_gen::view::deploy::RbacView;
-use kopf_gen::view::webhooks::WebhooksView;
+use kopf_gen::view::{rbac, webhooks};
 use kopf_tests::{Sandbox, TestFailure, TestResult, User, eventually};
 use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
@@ -38,9 +37,9 @@ impl GeneratedManifests {
         let operator = pipeline::read_operator(&mut sources, source, &read, &mut diagnostics);
         let operator = operator.ok_or_else(|| TestFailure::new(format!("{diagnostics:?}")))?;
         let documents = |text: String| serde_saphyr::from_multiple::<Value>(&text);
-        let webhooks = WebhooksView::new(&operator).map(|view| view.to_string());
+        let webhooks = webhooks::text(&operator)?;
         Ok(Self {
-            rbac: documents(RbacView::new(&operator).to_string())?,
+            rbac: documents(rbac::text(&operator))?,
             webhooks: documents(webhooks.unwrap_or_default())?,
         })
     }
