@@ -295,13 +295,9 @@ impl CrateDraft {
                 runtime,
                 has_workspace: is_in_workspace(&self.root),
             };
-            let initial_handlerss = plan::new_crate(&operator, environment, self.initial_handlers);
-            files.retain(|file| {
-                initial_handlerss
-                    .iter()
-                    .all(|other| other.path != file.path)
-            });
-            files.extend(initial_handlerss);
+            let scaffold = plan::new_crate(&operator, environment, self.initial_handlers);
+            files.retain(|file| scaffold.iter().all(|other| other.path != file.path));
+            files.extend(scaffold);
         }
         files.push(self.manifest_file());
         for (path, text) in &self.added {
