@@ -2,6 +2,7 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
@@ -25,8 +26,9 @@ struct KnownObject {
     key: Arc<ObjectKey>,
     epoch: u32,
     last: Option<Arc<RawValue>>,
-    /// The version that a list has sent which is not followed by a watch yet.
-    listed: Option<ResourceVersion>,
+    /// The version that a list has sent which is not followed by a watch yet. There may be very
+    /// many objects: a version that is no number is not kept, and its object is sent again.
+    listed: Option<NonZeroU64>,
 }
 
 /// The objects that a stream has listed or watched, and that were not deleted since.
@@ -104,7 +106,8 @@ impl KnownObjects {
     /// Whether an interrupted list has sent this state already; notes that the list names it again.
     fn is_sent(&mut self, key: &ObjectKey, watch_event: &WatchEvent) -> bool {
         let known = self.objects.get_mut(&key.uid);
-        let sent = known.filter(|it| it.listed.is_some() && it.listed == watch_event.version);
+        let version = watch_event.version.as_ref().and_then(number);
+        let sent = known.filter(|it| it.listed.is_some() && it.listed == version);
         sent.map(|known| known.epoch = self.epoch).is_some()
     }
 
@@ -114,7 +117,7 @@ impl KnownObjects {
             Retention::Body => Some(Arc::clone(&watch_event.text)),
         };
         let listed = match watch_event.event_type {
-            WatchEventType::Listed => watch_event.version.clone(),
+            WatchEventType::Listed => watch_event.version.as_ref().and_then(number),
             WatchEventType::Added | WatchEventType::Modified | WatchEventType::Deleted => None,
         };
         self.has_listed_versions |= listed.is_some();
@@ -175,6 +178,13 @@ impl KnownObjects {
             };
             (known.key, watch_event)
         }));
+    }
+}
+
+fn number(version: &ResourceVersion) -> Option<NonZeroU64> {
+    match version {
+        ResourceVersion::Number(number) => NonZeroU64::new(*number),
+        ResourceVersion::Opaque(_) => None,
     }
 }
 
