@@ -202,7 +202,7 @@ impl ObjectWriter<'_> {
                 let request = ObjectRequest::Patch(part.target(), &body);
                 let mut sent = SentRequests::default();
                 let read = |text: &str| self.decode(text);
-                let newer = match self.request_counting(request, read, &mut sent).await {
+                let newer = match self.request_tracked(request, read, &mut sent).await {
                     Ok(body) => {
                         newest_state = Arc::clone(&body);
                         written = Some(body);
@@ -291,11 +291,11 @@ impl ObjectWriter<'_> {
         request: ObjectRequest<'_>,
         read: impl Fn(&str) -> DecodedAnswer<T>,
     ) -> Result<T, WriteFailure> {
-        self.request_counting(request, read, &mut SentRequests::default())
+        self.request_tracked(request, read, &mut SentRequests::default())
             .await
     }
 
-    async fn request_counting<T>(
+    async fn request_tracked<T>(
         &self,
         request: ObjectRequest<'_>,
         read: impl Fn(&str) -> DecodedAnswer<T>,
