@@ -16,32 +16,22 @@
 //!
 //! A test that breaks things starts a [`PrivateControlPlane`] instead.
 
-pub mod audit;
-pub mod binaries;
-pub mod child_process;
-pub mod control_plane;
 pub mod fault_proxy;
 pub mod health_client;
 pub mod peering;
-pub mod pki;
 pub mod prometheus;
 pub mod python_kopf;
 pub mod rewriting_webhook;
 pub mod sandbox;
-pub mod supervisor;
-pub mod test_failure;
-pub mod user;
 pub mod webhook;
 pub mod workspace;
 
-pub use audit::RequestCounts;
-pub use child_process::ChildProcess;
-pub use control_plane::{ControlPlane, PrivateControlPlane};
 pub use fault_proxy::{Fault, FaultProxy, RequestMatch};
+pub use kopf_cluster::{
+    ChildProcess, Component, ControlPlane, PrivateControlPlane, RequestCounts, TestFailure,
+    TestResult, User, audit, binaries, child_process, control_plane, pki, test_failure, user,
+};
 pub use peering::PeeringObject;
 pub use python_kopf::PythonKopf;
 pub use sandbox::{Objects, Sandbox, eventually, try_eventually};
-pub use supervisor::Component;
-pub use test_failure::{TestFailure, TestResult};
-pub use user::User;
 pub use webhook::AdmissionWebhook;

@@ -56,7 +56,10 @@ pub enum Error {
 impl PythonKopf {
     /// Installs Kopf into the cache once; later calls, also from other processes, find it there.
     pub async fn obtain() -> Result<Self, Error> {
-        tokio::task::spawn_blocking(|| Self::install(&Environment::from_process().cache)).await?
+        tokio::task::spawn_blocking(|| {
+            Self::install(&Environment::from_process(None).folders.cache)
+        })
+        .await?
     }
 
     fn install(cache: &Path) -> Result<Self, Error> {

@@ -28,9 +28,7 @@ use apply::DefinitionLifetime;
 pub use objects::Objects;
 pub use wait::{eventually, try_eventually};
 
-/// The default time limit of waits: long, because machines are noisy, and only a failing test waits
-/// that long.
-pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
+pub use kopf_cluster::child_process::DEFAULT_TIMEOUT;
 
 /// The interval of polls where there is no watch.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);

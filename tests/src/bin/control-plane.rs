@@ -6,9 +6,8 @@ use std::io::{self, Write as _};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
+use kopf_cluster::{Program, subcommand};
 use kopf_tests::binaries::{self, Environment};
-use kopf_tests::child_process::wrapper;
-use kopf_tests::supervisor;
 use kopf_tests::{PrivateControlPlane, TestFailure, TestResult, User, workspace};
 
 const USAGE: &str = "\
@@ -17,20 +16,24 @@ usage: control-plane <command>
   ready-time [COUNT]  start COUNT (5) control planes one after another; print the median time
   run                 run a control plane until standard input closes; print its kubeconfig
   with COMMAND…       run a command with the kubeconfig of a new control plane
-Two more commands, supervise and run-child, are for the tests.";
+The tests use more commands, which begin with @.";
 
 fn main() -> ExitCode {
     let mut arguments = env::args_os().skip(1);
+    if let Some(outcome) = subcommand::run(env::args_os().skip(1)) {
+        return end(outcome);
+    }
     let command = arguments.next().unwrap_or_default();
-    let outcome = match command.to_str() {
-        Some(supervisor::SUBCOMMAND) => supervisor::run(arguments).map_err(TestFailure::from),
-        Some(wrapper::SUBCOMMAND) => wrapper::run(arguments).map_err(TestFailure::from),
+    end(match command.to_str() {
         Some("prepare") => prepare(),
         Some("ready-time") => ready_time(arguments.next()),
         Some("run") => run(),
         Some("with") => with(arguments),
         _ => Err(TestFailure::new(USAGE)),
-    };
+    })
+}
+
+fn end(outcome: TestResult) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -41,17 +44,20 @@ fn main() -> ExitCode {
     }
 }
 
+fn environment() -> Environment {
+    Environment::from_process(Program::this_executable().ok().as_ref())
+}
+
 fn prepare() -> TestResult {
-    let binaries = binaries::obtain(&Environment::from_process())?;
+    let found = binaries::obtain(&environment())?;
+    writeln!(io::stderr(), "{found}")?;
+    let binaries = found.binaries;
     let mut out = io::stdout().lock();
     writeln!(out, "{}", binaries.etcd.display())?;
     writeln!(out, "{}", binaries.kube_apiserver.display())?;
     match binaries.kube_controller_manager {
         Some(manager) => writeln!(out, "{}", manager.display())?,
-        None => writeln!(
-            out,
-            "no kube-controller-manager: owner references do not cascade, namespaces are not deleted"
-        )?,
+        None => writeln!(out, "{}", binaries::WITHOUT_CONTROLLER_MANAGER)?,
     }
     Ok(())
 }
@@ -61,7 +67,7 @@ fn ready_time(count: Option<OsString>) -> TestResult {
         None => 5,
         Some(text) => text.to_string_lossy().parse::<usize>()?.max(1),
     };
-    binaries::obtain(&Environment::from_process())?;
+    binaries::obtain(&environment())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;

@@ -28,7 +28,13 @@ echo $$ > \"$XDG_CACHE_HOME/pid.new\"
 exec /bin/sleep 1000
 ";
 
-const ALTERNATIVES: [&str; 3] = ["1. Go", "2. KUBEBUILDER_ASSETS", "3. KOPF_TEST_KUBECONFIG"];
+const ALTERNATIVES: [&str; 5] = [
+    "1. KUBEBUILDER_ASSETS",
+    "2. setup-envtest",
+    "3. on Linux, a connection",
+    "4. Go",
+    "5. for tests, KOPF_TEST_KUBECONFIG",
+];
 
 fn prepare(home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_control-plane"));
@@ -38,6 +44,8 @@ fn prepare(home: &Path) -> Command {
         .env_remove("KOPF_TEST_KUBECONFIG")
         .env("PATH", home)
         .env("XDG_CACHE_HOME", home)
+        .env("XDG_DATA_HOME", home)
+        .env("KOPF_CLUSTER_KUBERNETES_MIRROR", "none")
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     command

@@ -34,7 +34,7 @@ async fn a_control_plane_and_an_operator_end_with_their_values() -> TestResult {
     let plane = PrivateControlPlane::start().await?;
     let operator = ChildProcess::command("sleep").arg("1000").start()?;
     let started = StartedProcesses::of(&plane, Some(&operator))?;
-    assert!(started.processes.len() >= 4, "{started:?}");
+    assert!(started.processes.len() >= 7, "{started:?}");
     end_as_requested(&started)?;
 
     drop((plane, operator));
@@ -133,10 +133,29 @@ fn the_registration_of_a_dead_supervisor_is_replaced() -> TestResult {
     alive.assert_gone_soon()
 }
 
+#[test]
+fn a_killed_supervisor_leaves_no_process() -> TestResult {
+    let cache = tempfile::tempdir()?;
+    let (mut process, dead) = start_sharing_process(cache.path())?;
+    let supervisor =
+        Pid::from_raw(dead.processes[0]).ok_or_else(|| TestFailure::new("no supervisor"))?;
+    kill_process(supervisor, Signal::KILL)?;
+    fs::remove_dir_all(&dead.folder)?;
+    dead.assert_gone_soon()?;
+    process.kill()?;
+    process.wait()?;
+    Ok(())
+}
+
 /// Starts a test process that shares its control plane with processes of the same cache folder.
 fn start_sharing_process(cache: &Path) -> Result<(Child, StartedProcesses), TestFailure> {
-    let found = binaries::obtain(&Environment::from_process())?;
-    let binaries = found.etcd.parent().unwrap_or(Path::new("/")).to_owned();
+    let found = binaries::obtain(&Environment::from_process(None))?;
+    let binaries = found
+        .binaries
+        .etcd
+        .parent()
+        .unwrap_or(Path::new("/"))
+        .to_owned();
     let name = "leak::test_processes_share_one_control_plane";
     start_test_process(name, "hold", |command| {
         command
@@ -223,17 +242,19 @@ fn state_and_parent(pid: i32) -> Option<(String, i32)> {
     Some((fields.next()?.to_owned(), fields.next()?.parse().ok()?))
 }
 
-fn children_of(parent: i32) -> io::Result<Vec<i32>> {
-    let mut children = Vec::new();
+/// The children of a process, and theirs: each component has a wrapper.
+pub(super) fn descendants_of(parent: i32) -> io::Result<Vec<i32>> {
+    let mut found = Vec::new();
     for entry in fs::read_dir("/proc")? {
         let Ok(pid) = entry?.file_name().to_string_lossy().parse() else {
             continue;
         };
         if state_and_parent(pid).is_some_and(|(_, its)| its == parent) {
-            children.push(pid);
+            found.push(pid);
+            found.extend(descendants_of(pid)?);
         }
     }
-    Ok(children)
+    Ok(found)
 }
 
 // === impl StartedProcesses ===
@@ -243,7 +264,7 @@ impl StartedProcesses {
         let (supervisor, folder) = plane.supervisor_pid_and_folder()?;
         let supervisor = i32::try_from(supervisor)?;
         let mut processes = vec![supervisor];
-        processes.extend(children_of(supervisor)?);
+        processes.extend(descendants_of(supervisor)?);
         processes.extend(operator.map(ChildProcess::pid));
         Ok(Self {
             processes,

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
 use kopf_runtime::{ChangeHandler, LeaderElectionSettings, On, Operator};
+use kopf_tests::Component;
 use kopf_tests::child_process::{Ending, Signal};
-use kopf_tests::supervisor::Component;
 use kopf_tests::{
     Fault, FaultProxy, PeeringObject, PrivateControlPlane, RequestMatch, Sandbox, TestFailure,
     TestResult, User, eventually, workspace,

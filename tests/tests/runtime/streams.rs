@@ -5,7 +5,7 @@ use kopf_runtime::{
     ChangeHandler, EventHandler, On, Operator, Resource, ResourceSpec, Settings, TextTest,
     ValueTest,
 };
-use kopf_tests::supervisor::Component;
+use kopf_tests::Component;
 use kopf_tests::{
     Fault, FaultProxy, PrivateControlPlane, RequestMatch, TestResult, try_eventually,
 };

@@ -8,6 +8,8 @@ use rcgen::{
     Issuer, KeyPair, KeyUsagePurpose,
 };
 
+const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+
 /// A certificate authority.
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
@@ -89,7 +91,17 @@ impl Authority {
 
     /// Signs a server certificate for the loopback addresses.
     pub fn loopback_server(&self) -> Result<Certified, Error> {
-        self.server(&["localhost", "127.0.0.1", "::1"])
+        self.server(&LOOPBACK)
+    }
+
+    /// Signs a certificate for the loopback addresses that servers and clients present: members of
+    /// etcd are both.
+    pub(crate) fn loopback_peer(&self) -> Result<Certified, Error> {
+        let mut params = server_params(&LOOPBACK)?;
+        params
+            .extended_key_usages
+            .push(ExtendedKeyUsagePurpose::ClientAuth);
+        self.sign(&params)
     }
 
     /// Signs a server certificate for these names and addresses; the first is the common name.
@@ -144,7 +156,7 @@ fn authority_params() -> CertificateParams {
     let mut params = CertificateParams::default();
     params
         .distinguished_name
-        .push(DnType::CommonName, "kopf-tests authority");
+        .push(DnType::CommonName, "kopf-cluster authority");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.key_usages = vec![
         KeyUsagePurpose::KeyCertSign,

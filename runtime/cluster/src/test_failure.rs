@@ -29,7 +29,7 @@ impl TestFailure {
     }
 
     /// An error with its causes, each of them once.
-    pub(crate) fn describe(error: &dyn Error) -> String {
+    pub fn describe(error: &dyn Error) -> String {
         let mut text = error.to_string();
         let mut cause = error.source();
         while let Some(source) = cause {
@@ -45,11 +45,13 @@ impl TestFailure {
 
     /// A failure at the caller's line; [`TestFailure::with_message`] adds the message.
     #[track_caller]
-    pub(crate) fn at_caller() -> Self {
+    pub fn at_caller() -> Self {
         Self::new("")
     }
 
-    pub(crate) fn with_message(self, message: String) -> Self {
+    /// The same failure with this message.
+    #[must_use]
+    pub fn with_message(self, message: String) -> Self {
         Self { message, ..self }
     }
 

@@ -6,10 +6,13 @@ use std::sync::{Arc, OnceLock};
 use std::{env, io};
 
 use crate::audit::AuditLog;
-use crate::binaries::{self, Binaries, Environment};
+use crate::binaries::{self, Environment, FoundBinaries, WITHOUT_CONTROLLER_MANAGER};
+use crate::component::Component;
 use crate::pki::{self, Authority};
+use crate::processes;
+use crate::program::{MissingProgram, Program};
 use crate::supervisor::protocol::{ControlPlaneEndpoints, SupervisorRequest};
-use crate::supervisor::{self, Component, Sharing};
+use crate::supervisor::{self, Sharing};
 use crate::test_failure::TestFailure;
 use crate::user::{self, User};
 
@@ -50,7 +53,7 @@ pub enum Error {
     Binaries(#[from] binaries::Error),
     /// The supervisor's program is missing.
     #[error(transparent)]
-    MissingSupervisor(#[from] supervisor::MissingProgram),
+    MissingSupervisor(#[from] MissingProgram),
     /// The connection to the supervisor failed.
     #[error("{0}")]
     Supervisor(&'static str, #[source] io::Error),
@@ -79,11 +82,16 @@ pub enum Error {
 impl ControlPlane {
     /// The control plane that all test binaries of a run share; the first one starts it.
     pub async fn shared() -> Result<Arc<Self>, Error> {
+        Self::shared_by(Program::beside_this_executable()?).await
+    }
+
+    /// The same, run by this program.
+    pub async fn shared_by(program: Program) -> Result<Arc<Self>, Error> {
         static SHARED: OnceLock<Result<Arc<ControlPlane>, String>> = OnceLock::new();
-        let shared = tokio::task::spawn_blocking(|| {
+        let shared = tokio::task::spawn_blocking(move || {
             SHARED
                 .get_or_init(|| {
-                    Self::open_shared()
+                    Self::open_shared(&program)
                         .map(Arc::new)
                         .map_err(|error| TestFailure::describe(&error))
                 })
@@ -92,14 +100,14 @@ impl ControlPlane {
         shared.await?.map_err(Error::Refused)
     }
 
-    fn open_shared() -> Result<Self, Error> {
-        let environment = Environment::from_process();
+    fn open_shared(program: &Program) -> Result<Self, Error> {
+        let environment = Environment::from_process(Some(program));
         if let Some(kubeconfig) =
             env::var_os(binaries::KUBECONFIG_VARIABLE).filter(|it| !it.is_empty())
         {
             // A shared control plane is never dropped, so a temporary folder would stay for ever;
             // sandboxes remove their own files from this one.
-            let scratch = environment.cache.join("run").join("given");
+            let scratch = environment.folders.cache.join("run").join("given");
             std::fs::create_dir_all(&scratch)
                 .map_err(|source| Error::Supervisor("create the folder for kubeconfigs", source))?;
             return Ok(Self {
@@ -109,8 +117,9 @@ impl ControlPlane {
                 },
             });
         }
-        let binaries = obtain(&environment)?;
-        let (connection, endpoints) = SupervisorConnection::join_or_start(&environment, binaries)?;
+        let found = binaries::obtain(&environment)?;
+        let (connection, endpoints) =
+            SupervisorConnection::join_or_start(program, &environment, &found)?;
         Ok(Self {
             source: ControlPlaneSource::Started {
                 endpoints,
@@ -120,13 +129,15 @@ impl ControlPlane {
     }
 
     fn open_private(api_server_flags: Vec<String>) -> Result<Self, Error> {
-        let binaries = obtain(&Environment::from_process())?;
+        let program = Program::beside_this_executable()?;
+        let found = binaries::obtain(&Environment::from_process(Some(&program)))?;
+        warn_about_missing(&found);
         let options = supervisor::SupervisorOptions {
-            binaries,
+            binaries: found.binaries,
             sharing: Sharing::Private,
             api_server_flags,
         };
-        let (connection, endpoints) = SupervisorConnection::start(&options)?;
+        let (connection, endpoints) = SupervisorConnection::start(&program, &options)?;
         Ok(Self {
             source: ControlPlaneSource::Started {
                 endpoints,
@@ -148,6 +159,16 @@ impl ControlPlane {
         })
     }
 
+    /// A kubeconfig with all permissions: that of a given cluster as it is.
+    pub fn administrator_kubeconfig(&self) -> PathBuf {
+        match &self.source {
+            ControlPlaneSource::Started { endpoints, .. } => {
+                processes::kubeconfig_in(&endpoints.folder)
+            }
+            ControlPlaneSource::Given { kubeconfig, .. } => kubeconfig.clone(),
+        }
+    }
+
     /// A client that acts as this user.
     pub async fn client(&self, user: &User) -> Result<kube::Client, Error> {
         Ok(user::client_from(&self.kubeconfig(user)?).await?)
@@ -164,7 +185,7 @@ impl ControlPlane {
     }
 
     /// Whether the control plane runs on after the test, so that the test must clean up.
-    pub(crate) fn outlives_its_test(&self) -> bool {
+    pub fn outlives_its_test(&self) -> bool {
         match &self.source {
             ControlPlaneSource::Started { connection, .. } => !connection.is_private(),
             ControlPlaneSource::Given { .. } => true,
@@ -186,7 +207,7 @@ impl ControlPlane {
     }
 
     /// A folder for files of the tests, removed with the control plane.
-    pub(crate) fn scratch(&self) -> PathBuf {
+    pub fn scratch(&self) -> PathBuf {
         match &self.source {
             ControlPlaneSource::Started { endpoints, .. } => endpoints.folder.join("scratch"),
             ControlPlaneSource::Given { scratch, .. } => scratch.clone(),
@@ -222,7 +243,7 @@ impl PrivateControlPlane {
         })
     }
 
-    /// This control plane for [`crate::Sandbox::open_on`].
+    /// A handle that tests can share; the control plane ends with the last one.
     pub fn handle(&self) -> Arc<ControlPlane> {
         Arc::clone(&self.plane)
     }
@@ -294,14 +315,8 @@ impl Deref for PrivateControlPlane {
     }
 }
 
-/// Finds the binaries, and prints a warning if there is no controller manager.
-fn obtain(environment: &Environment) -> Result<Binaries, binaries::Error> {
-    let binaries = binaries::obtain(environment)?;
-    if binaries.kube_controller_manager.is_none() {
-        binaries::print_status(
-            "there is no kube-controller-manager: owner references do not cascade, namespaces do \
-             not go away, and tests that need this fail",
-        );
+fn warn_about_missing(found: &FoundBinaries) {
+    if found.binaries.kube_controller_manager.is_none() {
+        binaries::print_status(WITHOUT_CONTROLLER_MANAGER);
     }
-    Ok(binaries)
 }

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -15,13 +15,16 @@ use tokio::time::timeout;
 
 pub use rustix::process::Signal;
 
-pub mod wrapper;
+pub(crate) mod wrapper;
 
 use wrapper::ChildReport;
 
-use crate::sandbox::DEFAULT_TIMEOUT;
-use crate::supervisor;
+use crate::program::{MissingProgram, Program};
 use crate::test_failure::TestFailure;
+
+/// The default time limit of waits: long, because machines are noisy, and only a failing test waits
+/// that long.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The number of log lines that a failure shows.
 const LOG_LINES: usize = 60;
@@ -43,6 +46,7 @@ pub struct ChildProcess {
 /// A program to start.
 #[derive(Debug)]
 pub struct ChildProcessBuilder {
+    wrapper: Option<Program>,
     program: OsString,
     arguments: Vec<OsString>,
     variables: Vec<(OsString, OsString)>,
@@ -64,7 +68,7 @@ pub enum Ending {
 
 /// The output of a program so far, standard output and standard error together.
 #[derive(Debug, Default)]
-pub(crate) struct ProcessLog {
+pub struct ProcessLog {
     lines: Mutex<Vec<String>>,
     length: watch::Sender<usize>,
 }
@@ -74,7 +78,7 @@ pub(crate) struct ProcessLog {
 pub enum Error {
     /// The wrapper's program is missing.
     #[error(transparent)]
-    MissingWrapper(#[from] supervisor::MissingProgram),
+    MissingWrapper(#[from] MissingProgram),
     /// The program could not be run.
     #[error("run {program}")]
     Spawn {
@@ -96,6 +100,13 @@ pub enum Error {
 // === impl ChildProcessBuilder ===
 
 impl ChildProcessBuilder {
+    /// Runs it under this program instead of the one beside this executable.
+    #[must_use]
+    pub fn under(mut self, wrapper: Program) -> Self {
+        self.wrapper = Some(wrapper);
+        self
+    }
+
     /// Adds one argument.
     #[must_use]
     pub fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
@@ -140,7 +151,11 @@ impl ChildProcessBuilder {
             program: program.clone(),
             source,
         };
-        let mut wrapper = Command::new(supervisor::program()?);
+        let wrapper = match self.wrapper {
+            Some(wrapper) => wrapper,
+            None => Program::beside_this_executable()?,
+        };
+        let mut wrapper = wrapper.command(wrapper::SUBCOMMAND);
         if let Some(folder) = &self.folder {
             wrapper.current_dir(folder);
         }
@@ -148,7 +163,6 @@ impl ChildProcessBuilder {
             wrapper.env_remove(name);
         }
         let mut wrapper = wrapper
-            .arg(wrapper::SUBCOMMAND)
             .arg(&self.program)
             .args(&self.arguments)
             .envs(self.variables)
@@ -216,8 +230,10 @@ fn next_report(lines: &mut impl Iterator<Item = io::Result<String>>) -> Option<C
 // === impl ChildProcess ===
 
 impl ChildProcess {
-    pub(crate) fn builder(program: &Path, log: Arc<ProcessLog>) -> ChildProcessBuilder {
+    /// Prepares to run a program whose output goes to `log`.
+    pub fn builder(program: &Path, log: Arc<ProcessLog>) -> ChildProcessBuilder {
         ChildProcessBuilder {
+            wrapper: None,
             program: program.into(),
             arguments: Vec::new(),
             variables: Vec::new(),
@@ -240,6 +256,11 @@ impl ChildProcess {
     /// The whole log so far.
     pub fn log(&self) -> String {
         self.log.tail(usize::MAX)
+    }
+
+    /// The exit status, if the program has ended.
+    pub fn ending(&self) -> Option<Ending> {
+        *self.ended.borrow()
     }
 
     /// Sends a signal.
@@ -351,7 +372,7 @@ impl ProcessLog {
     }
 
     /// The last lines.
-    pub(crate) fn tail(&self, count: usize) -> String {
+    pub fn tail(&self, count: usize) -> String {
         let lines = self.lines();
         lines[lines.len().saturating_sub(count)..].join("\n")
     }

@@ -11,7 +11,7 @@ use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Command, Stdio};
 use std::thread;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde::{Deserialize, Serialize};
 
 /// A line that the wrapper prints on its standard output, as JSON.
@@ -31,29 +31,63 @@ pub(crate) enum ChildReport {
     },
 }
 
-/// The subcommand of the `control-plane` program that runs a child process.
-pub const SUBCOMMAND: &str = "run-child";
+/// The subcommand of [`crate::Program`] that runs a child process.
+pub(crate) const SUBCOMMAND: &str = "@run-child";
 
-/// Runs the command until it ends or standard input closes.
-pub fn run(command: impl IntoIterator<Item = OsString>) -> io::Result<()> {
+/// The subcommand of [`crate::Program`] that runs a component of a control plane.
+pub(crate) const COMPONENT_SUBCOMMAND: &str = "@run-component";
+
+/// Runs the command in the process group of this process until it ends or standard input closes, and
+/// returns its exit code.
+///
+/// A signal to the group of a supervisor reaches its components too.
+pub(crate) fn run_component(command: impl IntoIterator<Item = OsString>) -> io::Result<i32> {
+    let mut child = prepare(command)?.spawn()?;
+    let pid = Pid::from_child(&child);
+    report(ChildReport::Started {
+        pid: pid.as_raw_nonzero().get(),
+    })?;
+    on_closed_input(move || {
+        // The component may have just ended by itself.
+        let _ = kill_process(pid, Signal::KILL);
+    });
+    let status = child.wait()?;
+    // As shells do.
+    Ok(status
+        .code()
+        .unwrap_or_else(|| 128 + status.signal().unwrap_or_default()))
+}
+
+fn prepare(command: impl IntoIterator<Item = OsString>) -> io::Result<Command> {
     let mut command = command.into_iter();
     let program = command.next().ok_or(io::ErrorKind::InvalidInput)?;
     let log = || io::stderr().as_fd().try_clone_to_owned().map(Stdio::from);
-    let mut child = Command::new(program)
+    let mut prepared = Command::new(program);
+    prepared
         .args(command)
         .stdin(Stdio::null())
         .stdout(log()?)
-        .stderr(log()?)
-        .process_group(0)
-        .spawn()?;
+        .stderr(log()?);
+    Ok(prepared)
+}
+
+fn on_closed_input(kill: impl FnOnce() + Send + 'static) {
+    thread::spawn(move || {
+        let mut nothing = Vec::new();
+        // An error means that the other process ended, as the end of the input does.
+        let _ = io::stdin().lock().read_to_end(&mut nothing);
+        kill();
+    });
+}
+
+/// Runs the command until it ends or standard input closes.
+pub(crate) fn run(command: impl IntoIterator<Item = OsString>) -> io::Result<()> {
+    let mut child = prepare(command)?.process_group(0).spawn()?;
     let group = Pid::from_child(&child);
     report(ChildReport::Started {
         pid: group.as_raw_nonzero().get(),
     })?;
-    thread::spawn(move || {
-        let mut nothing = Vec::new();
-        // An error means that the test process ended, as the end of the input does.
-        let _ = io::stdin().lock().read_to_end(&mut nothing);
+    on_closed_input(move || {
         // The group is gone if the child has just ended by itself.
         let _ = kill_process_group(group, Signal::KILL);
     });

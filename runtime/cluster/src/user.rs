@@ -110,27 +110,38 @@ impl User {
             user.impersonate = Some(self.name.clone());
             user.impersonate_groups = self.group.clone().map(|group| vec![group]);
         }
-        let text = serde_json::to_string_pretty(&config).map_err(io::Error::other);
         let file = folder.join(self.file_name());
-        let text = text.map_err(|source| Error::Write {
-            path: file.clone(),
-            source,
-        })?;
-        write(&file, &text)?;
+        write_config(&file, &config)?;
         Ok(file)
     }
 
     /// Writes a kubeconfig for a server on loopback that does not authenticate its clients.
-    pub(crate) fn unauthenticated(
-        &self,
-        server: SocketAddr,
-        folder: &Path,
-    ) -> Result<PathBuf, Error> {
+    pub fn unauthenticated(&self, server: SocketAddr, folder: &Path) -> Result<PathBuf, Error> {
         let file = folder.join(format!("{}.{}.kubeconfig", self.name, server.port()));
         let cluster = json!({"server": format!("http://{server}")});
         write(&file, &kubeconfig(&cluster, &json!({})))?;
         Ok(file)
     }
+}
+
+/// Copies a kubeconfig under names that tell it from those of other clusters.
+pub(crate) fn copy_renamed(from: &Path, to: &Path, name: &str) -> Result<(), Error> {
+    let mut config = read(from)?;
+    for named in &mut config.clusters {
+        name.clone_into(&mut named.name);
+    }
+    for named in &mut config.auth_infos {
+        name.clone_into(&mut named.name);
+    }
+    for named in &mut config.contexts {
+        name.clone_into(&mut named.name);
+        if let Some(context) = &mut named.context {
+            name.clone_into(&mut context.cluster);
+            context.user = Some(name.to_owned());
+        }
+    }
+    config.current_context = Some(name.to_owned());
+    write_config(to, &config)
 }
 
 /// A client for a kubeconfig, without retries, so that a test gets every response.
@@ -152,6 +163,15 @@ fn read(path: &Path) -> Result<Kubeconfig, Error> {
         path: path.to_owned(),
         source: Box::new(source),
     })
+}
+
+fn write_config(path: &Path, config: &Kubeconfig) -> Result<(), Error> {
+    let text = serde_json::to_string_pretty(config).map_err(io::Error::other);
+    let text = text.map_err(|source| Error::Write {
+        path: path.to_owned(),
+        source,
+    })?;
+    write(path, &text)
 }
 
 /// Replaces the file atomically, readable by the current user of the machine only.

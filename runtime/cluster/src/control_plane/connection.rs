@@ -6,12 +6,13 @@ use std::net;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::Error;
-use crate::binaries::{self, Binaries, Environment};
+use crate::binaries::{self, Binaries, Environment, FoundBinaries};
+use crate::program::Program;
 use crate::supervisor::protocol::{ControlPlaneEndpoints, SupervisorReply, SupervisorRequest};
 use crate::supervisor::{self, LISTENING, Sharing, SupervisorOptions};
 
@@ -32,13 +33,14 @@ pub(super) struct SupervisorConnection {
 impl SupervisorConnection {
     /// Joins the shared control plane, or starts it if it is not running.
     pub(super) fn join_or_start(
+        program: &Program,
         environment: &Environment,
-        binaries: Binaries,
+        found: &FoundBinaries,
     ) -> Result<(Self, ControlPlaneEndpoints), Error> {
-        let folder = environment.cache.join("run");
+        let folder = environment.folders.cache.join("run");
         let file = |action| move |source| Error::Supervisor(action, source);
         fs::create_dir_all(&folder).map_err(file("create the folder of running control planes"))?;
-        let name = registration_name(&binaries)?;
+        let name = registration_name(program, &found.binaries);
         let (lock, registration) = (
             folder.join(format!("{name}.lock")),
             folder.join(format!("{name}.socket")),
@@ -49,11 +51,13 @@ impl SupervisorConnection {
         if let Some(joined) = Self::join(&registration) {
             return Ok(joined);
         }
-        Self::start(&SupervisorOptions {
-            binaries,
+        binaries::print_status(&format!("starts {found}"));
+        let options = SupervisorOptions {
+            binaries: found.binaries.clone(),
             sharing: Sharing::Shared { lock, registration },
             api_server_flags: Vec::new(),
-        })
+        };
+        Self::start(program, &options)
     }
 
     /// Joins a registered control plane, unless its supervisor ended or reports a failure.
@@ -65,10 +69,11 @@ impl SupervisorConnection {
 
     /// Starts a supervisor and waits until its control plane is ready.
     pub(super) fn start(
+        program: &Program,
         options: &SupervisorOptions,
     ) -> Result<(Self, ControlPlaneEndpoints), Error> {
-        let mut supervisor = Command::new(supervisor::program()?)
-            .arg(supervisor::SUBCOMMAND)
+        let mut supervisor = program
+            .command(supervisor::SUBCOMMAND)
             .args(options.arguments())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -174,15 +179,12 @@ fn read_reply(stream: &mut BufReader<UnixStream>) -> Result<SupervisorReply, Err
 }
 
 /// Test processes share a control plane if they use the same program and the same binaries.
-fn registration_name(binaries: &Binaries) -> Result<String, Error> {
-    let program = supervisor::program()?;
+fn registration_name(program: &Program, binaries: &Binaries) -> String {
     let manager = binaries
         .kube_controller_manager
         .as_deref()
         .unwrap_or(Path::new(""));
-    let paths = [&program, &binaries.etcd, &binaries.kube_apiserver].map(PathBuf::as_path);
+    let paths = [program.path(), &binaries.etcd, &binaries.kube_apiserver];
     let parts = paths.into_iter().chain([manager]);
-    Ok(binaries::fingerprint(
-        parts.map(|path| path.as_os_str().as_encoded_bytes()),
-    ))
+    binaries::fingerprint(parts.map(|path| path.as_os_str().as_encoded_bytes()))
 }

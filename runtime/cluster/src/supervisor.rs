@@ -2,10 +2,10 @@
 //!
 //! A test process holds an open connection to the supervisor's socket. However the test process
 //! ends (return, panic, Ctrl-C, `kill -9`), the kernel closes the connection, so nothing depends on
-//! clean-up code in the test process. The supervisor is a child of the first test process that
+//! clean-up code in the test process. In the same way the processes of the control plane end with the
+//! supervisor. The supervisor is a child of the first test process that
 //! needed it, in a process group of its own, and outlives that process while others are connected.
 
-use std::env;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
@@ -19,14 +19,15 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Mutex, mpsc, watch};
 use tokio::time::Instant;
 
+use rustix::process::Signal;
+
 use crate::binaries::Binaries;
+use crate::processes::{self, ControlPlaneProcesses, DataLifetime};
+use crate::program::Program;
 use crate::test_failure::TestFailure;
 
-mod processes;
 pub(crate) mod protocol;
 
-use processes::ControlPlaneProcesses;
-pub use protocol::Component;
 use protocol::{ControlPlaneEndpoints, SupervisorReply, SupervisorRequest};
 
 /// The time that a shared control plane waits for the next test binary of a run.
@@ -41,19 +42,8 @@ const FIRST_CONNECTION: Duration = Duration::from_secs(7);
 /// The start of the first line that a supervisor prints; the path of its socket follows.
 pub(crate) const LISTENING: &str = "listening ";
 
-/// The program that runs supervisors and wraps child processes.
-const PROGRAM: &str = "control-plane";
-
-/// The subcommand of the control-plane program that runs a supervisor.
-pub const SUBCOMMAND: &str = "supervise";
-
-/// The program `control-plane` is not where cargo puts it.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "{} is missing; `cargo build -p kopf-tests --bins` builds it, as `cargo test` of that package does",
-    .0.display()
-)]
-pub struct MissingProgram(PathBuf);
+/// The subcommand of [`crate::Program`] that runs a supervisor.
+pub(crate) const SUBCOMMAND: &str = "@supervise";
 
 /// The processes that may use a control plane.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +69,7 @@ pub(crate) struct SupervisorOptions {
 
 /// The reasons why a supervisor failed.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub(crate) enum Error {
     /// The command line is not one that the harness writes.
     #[error("unexpected arguments of the supervisor: {0}")]
     Arguments(String),
@@ -95,25 +85,8 @@ enum StartupState {
     Failed(String),
 }
 
-/// Finds the program in the folder above `deps/`, into which cargo puts the test binary.
-pub(crate) fn program() -> Result<PathBuf, MissingProgram> {
-    let test = env::current_exe().unwrap_or_default();
-    let beside = test.parent().unwrap_or(Path::new("/"));
-    let folder = if beside.ends_with("deps") {
-        beside.parent().unwrap_or(beside)
-    } else {
-        beside
-    };
-    let program = folder.join(PROGRAM);
-    if program.is_file() {
-        Ok(program)
-    } else {
-        Err(MissingProgram(program))
-    }
-}
-
 /// Runs a supervisor until the last test process disconnects.
-pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Error> {
+pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Error> {
     let options = SupervisorOptions::parse(arguments)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -143,17 +116,29 @@ async fn serve(options: SupervisorOptions) -> Result<(), Error> {
     announce(&format!("{LISTENING}{}", socket.display()))
         .map_err(|source| Error::Io("announce the socket", source))?;
 
-    let processes = Arc::new(Mutex::new(ControlPlaneProcesses::new(
+    let program = Program::this_executable()
+        .map_err(|source| Error::Io("find the program of the supervisor", source))?;
+    let mut processes = ControlPlaneProcesses::new(
         folder.path(),
         options.binaries.clone(),
-        options.api_server_flags.clone(),
-    )));
+        program,
+        DataLifetime::Temporary,
+    );
+    processes.set_api_server_flags(options.api_server_flags.clone());
+    let processes = Arc::new(Mutex::new(processes));
     let (startup, started) = watch::channel(StartupState::Running);
     let starting = tokio::spawn({
         let processes = Arc::clone(&processes);
+        let (folder, options) = (folder.path().to_owned(), options.clone());
         async move {
             let outcome = match processes.lock().await.start().await {
-                Ok(endpoints) => StartupState::Ready(endpoints),
+                Ok(addresses) => StartupState::Ready(ControlPlaneEndpoints {
+                    folder,
+                    server: addresses.api_server,
+                    etcd: addresses.etcd,
+                    supervisor: std::process::id(),
+                    has_controller_manager: options.binaries.kube_controller_manager.is_some(),
+                }),
                 Err(error) => StartupState::Failed(error.to_string()),
             };
             startup.send_replace(outcome);
@@ -163,7 +148,7 @@ async fn serve(options: SupervisorOptions) -> Result<(), Error> {
     starting.abort();
     // Waiting for the abort releases the mutex, and ends processes that were just started.
     let _ = starting.await;
-    processes.lock().await.end().await;
+    processes.lock().await.kill_all().await;
     drop(listener);
     folder
         .close()
@@ -257,13 +242,29 @@ async fn answer_requests(
     write_line(&mut outgoing, &first_reply).await?;
     while let Some(line) = lines.next_line().await? {
         let request: SupervisorRequest = serde_json::from_str(&line)?;
-        let reply = match processes.lock().await.execute(request).await {
+        let reply = match execute(&mut *processes.lock().await, request).await {
             Ok(()) => SupervisorReply::Done,
             Err(error) => SupervisorReply::Failed(error.to_string()),
         };
         write_line(&mut outgoing, &reply).await?;
     }
     Ok(())
+}
+
+async fn execute(
+    processes: &mut ControlPlaneProcesses,
+    request: SupervisorRequest,
+) -> Result<(), processes::Error> {
+    match request {
+        SupervisorRequest::Kill(component) => processes.kill(component).await,
+        SupervisorRequest::Pause(component) => processes.signal(component, Signal::STOP),
+        SupervisorRequest::Resume(component) => processes.signal(component, Signal::CONT),
+        SupervisorRequest::Start(component) => processes.revive(component).await,
+        SupervisorRequest::SetApiServerFlags(flags) => {
+            processes.set_api_server_flags(flags);
+            Ok(())
+        }
+    }
 }
 
 async fn write_line(

@@ -4,16 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// One process of a control plane.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Component {
-    /// The database.
-    Etcd,
-    /// The API server.
-    ApiServer,
-    /// Garbage collection, namespaces, service accounts.
-    ControllerManager,
-}
+use crate::component::Component;
 
 /// The addresses and files of a control plane that is ready.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,16 +40,4 @@ pub(crate) enum SupervisorReply {
     Done,
     /// The control plane did not start, or the request failed.
     Failed(String),
-}
-
-// === impl Component ===
-
-impl Component {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Etcd => "etcd",
-            Self::ApiServer => "kube-apiserver",
-            Self::ControllerManager => "kube-controller-manager",
-        }
-    }
 }

@@ -5,7 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::{Binaries, Environment, Error, Release, print_status};
+use super::release::PinnedRelease;
+use super::{Binaries, Environment, Error, print_status, unobtainable};
 use crate::child_process::{ChildProcess, ChildProcessBuilder, Ending};
 
 /// The number of lines of Go's output that a failure shows.
@@ -37,24 +38,18 @@ const PROGRAMS: [GoProgram; 3] = [
 /// Builds the binaries into `folder`, unless another process did while this one waited for the lock.
 pub(super) fn build(
     environment: &Environment,
-    release: &Release,
+    release: &PinnedRelease,
     folder: &Path,
 ) -> Result<(), Error> {
-    let unobtainable = |reason: String| Error::Unobtainable {
-        version: release.version.clone(),
-        reason,
-        cache: folder.to_owned(),
-    };
-    let go = environment.find("go").ok_or_else(|| {
-        unobtainable(
-            "`go` is not in PATH, and the cache has no binaries of this version".to_owned(),
-        )
-    })?;
+    let unobtainable = |reason: String| unobtainable(environment, release, reason);
+    let go = environment
+        .find("go")
+        .ok_or_else(|| unobtainable("no source has it, and `go` is not in PATH".to_owned()))?;
 
     let parent = folder.parent().unwrap_or(folder);
     fs::create_dir_all(parent).map_err(|source| file("create", parent, source))?;
     let _lock = lock(&sibling(folder, "lock"))?;
-    if Binaries::built(folder).is_some() {
+    if Binaries::in_folder(folder).is_ok_and(|it| it.kube_controller_manager.is_some()) {
         return Ok(());
     }
 
@@ -66,12 +61,22 @@ pub(super) fn build(
         }
     }
     fs::create_dir(&partial).map_err(|source| file("create", &partial, source))?;
+    let module = sibling(folder, "module");
+    fs::create_dir_all(&module).map_err(|source| file("create", &module, source))?;
+    for (name, text) in [("go.mod", release.requirements), ("go.sum", release.sums)] {
+        let path = module.join(name);
+        fs::write(&path, text).map_err(|source| file("write", &path, source))?;
+    }
     let started = Instant::now();
     for (index, program) in PROGRAMS.iter().enumerate() {
-        let (name, version, total) = (program.name, &release.version, PROGRAMS.len());
+        let (name, version, total) = (program.name, release.version, PROGRAMS.len());
         let label = format!("{name} for Kubernetes {version} ({} of {total})", index + 1);
-        let go = ChildProcess::command(&go)
-            .current_dir(&release.module)
+        let go = match &environment.program {
+            Some(program) => ChildProcess::command(&go).under(program.clone()),
+            None => ChildProcess::command(&go),
+        };
+        let go = go
+            .current_dir(&module)
             .env("CGO_ENABLED", "0")
             .args(["build", "-trimpath", "-ldflags"])
             .arg(format!(
