@@ -44,6 +44,8 @@ pub enum InitialHandlers {
 pub struct CrateEnvironment {
     /// The source of the runtime dependency, as a TOML value.
     pub runtime: String,
+    /// The source of the dependency on the helpers for tests, as a TOML value.
+    pub testing: String,
     /// Whether the crate becomes part of a workspace.
     pub has_workspace: bool,
 }
@@ -160,6 +162,7 @@ pub fn new_crate(
         has_profile: !environment.has_workspace,
         rust_version: env!("CARGO_PKG_RUST_VERSION"),
         runtime: environment.runtime,
+        testing: environment.testing,
     };
     [
         scaffold("Cargo.toml", &cargo),

@@ -68,10 +68,15 @@ fn make_from_scratch(case: &Path) -> BTreeMap<String, String> {
     );
     let mut files = tree(&made);
     let cargo = files.get_mut("Cargo.toml").expect("a crate has one");
-    *cargo = cargo.replace(
-        "kopf-runtime = \"0.0.0\"",
-        "kopf-runtime = { path = \"../../../runtime\" }",
-    );
+    for (name, path) in [
+        ("kopf-runtime", "runtime"),
+        ("kopf-testing", "runtime/testing"),
+    ] {
+        *cargo = cargo.replace(
+            &format!("{name} = \"0.0.0\""),
+            &format!("{name} = {{ path = \"../../../{path}\" }}"),
+        );
+    }
     files
 }
 

@@ -59,6 +59,7 @@ fn crate_with(manifest: &str, crd: &str, user: &[(&str, &str)]) -> (CrateOutcome
             plan::operator(&operator, &sources, &files, &mut diagnostics, &mut |_| ());
         let environment = CrateEnvironment {
             runtime: "\"1\"".to_owned(),
+            testing: "\"1\"".to_owned(),
             has_workspace: false,
         };
         planned.extend(plan::new_crate(

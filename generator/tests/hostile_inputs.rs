@@ -469,9 +469,10 @@ fn crate_of(input: &HostileInput) -> Option<(Operator, Vec<PlannedFile>)> {
     let planned = operator.map(|operator| {
         let user = UserFiles::default();
         let mut files = plan::operator(&operator, &sources, &user, &mut diagnostics, &mut |_| ());
-        let runtime = format!("{{ path = {:?} }}", repository().join("runtime"));
+        let path = |folder: &str| format!("{{ path = {:?} }}", repository().join(folder));
         let environment = CrateEnvironment {
-            runtime,
+            runtime: path("runtime"),
+            testing: path("runtime/testing"),
             has_workspace: true,
         };
         files.extend(plan::new_crate(

@@ -74,9 +74,10 @@ fn crate_of(manifest: &Value) -> Option<Vec<PlannedFile>> {
     let user = UserFiles::default();
     let mut plan = plan::operator(&operator, &sources, &user, &mut diagnostics, &mut |_| ());
     assert!(!diagnostics.has_errors(), "an empty crate is in order");
-    let runtime = format!("{{ path = {:?} }}", repository().join("runtime"));
+    let path = |folder: &str| format!("{{ path = {:?} }}", repository().join(folder));
     let environment = CrateEnvironment {
-        runtime,
+        runtime: path("runtime"),
+        testing: path("runtime/testing"),
         has_workspace: true,
     };
     plan.extend(plan::new_crate(

@@ -29,7 +29,7 @@ pub use kopf_core::admission::rotation::RotationPolicy;
 pub use self::certificates::Certificates;
 pub use self::limits::WebhookLimits;
 pub use self::options::Webhooks;
-pub(crate) use self::options::{AutomaticServerOptions, ServerChoice};
+pub(crate) use self::options::{ConfigurationOwner, ServerChoice};
 pub use self::reviewer::{ReviewError, Reviewer};
 pub use self::server::{AdvertisedAddress, Protocol, Server};
 pub use self::tls::ClientVerification;

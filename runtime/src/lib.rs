@@ -72,8 +72,6 @@ mod queue;
 mod registration;
 mod settings;
 mod task;
-#[cfg(feature = "testing")]
-pub mod testing;
 mod watch;
 
 pub use context::hierarchy;

@@ -32,7 +32,7 @@ pub use self::error::Error;
 pub use self::namespaces::Namespaces;
 use self::shutdown::ShutdownTimeout;
 use self::state::OperatorState;
-use crate::admission::Webhooks;
+use crate::admission::{ConfigurationOwner, Webhooks};
 use crate::coordination::clock::WallClock;
 use crate::health::endpoint::HealthEndpoint;
 use crate::health::metrics::api::ApiMetrics;
@@ -118,6 +118,15 @@ impl Operator {
     /// Sets how webhooks are served; by default the operator decides by the cluster that it finds.
     pub fn webhooks(mut self, webhooks: Webhooks) -> Self {
         self.webhooks = webhooks;
+        self
+    }
+
+    /// Names the webhook configurations that this operator writes, so that it can run beside another
+    /// of its kind, for example in tests.
+    pub fn webhook_configuration(mut self, name: impl Into<String>) -> Self {
+        if self.webhooks.configuration != ConfigurationOwner::External {
+            self.webhooks = self.webhooks.managed(name);
+        }
         self
     }
 

@@ -1,6 +1,6 @@
-//! Tests on a cluster: `KUBECONFIG=… cargo test --features cluster`.
+//! Tests on a real control plane, which starts by itself.
 
-use kopf_runtime::testing::{Cluster, Objects, TestResult, on_cluster};
+use kopf_testing::{Cluster, Objects, TestResult, on_cluster};
 use kube::ResourceExt as _;
 use serde_json::json;
 
@@ -12,7 +12,7 @@ const DEFINITIONS: &[&str] = &[
     include_str!("../src/generated/types/kopf_example/crd.json"),
 ];
 
-async fn examples(cluster: &Cluster) -> Result<Objects, kopf_runtime::testing::TestFailure> {
+async fn examples(cluster: &Cluster) -> Result<Objects, kopf_testing::TestFailure> {
     for definition in DEFINITIONS {
         cluster.apply(definition).await?;
     }

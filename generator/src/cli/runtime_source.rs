@@ -1,4 +1,4 @@
-//! The dependency on kopf-runtime in the `Cargo.toml` of a new operator crate.
+//! The dependencies on kopf-runtime and kopf-testing in the `Cargo.toml` of a new operator crate.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -20,6 +20,34 @@ pub(super) struct RuntimeArgs {
     runtime_version: Option<String>,
 }
 
+/// The values of the dependencies in the `Cargo.toml` of a crate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct RuntimeDependencies {
+    pub(super) runtime: String,
+    pub(super) testing: String,
+}
+
+impl RuntimeDependencies {
+    /// Both from the same repository or with the same version.
+    fn same(value: String) -> Self {
+        Self {
+            runtime: value.clone(),
+            testing: value,
+        }
+    }
+
+    fn in_folder(runtime: &Path) -> Self {
+        let value = |folder: &Path| {
+            let folder = folder.to_string_lossy().replace('\\', "/");
+            format!("{{ path = {} }}", toml_string(&folder))
+        };
+        Self {
+            runtime: value(runtime),
+            testing: value(&runtime.join("testing")),
+        }
+    }
+}
+
 impl RuntimeArgs {
     /// The option that was given.
     pub(super) fn option(&self) -> Option<&'static str> {
@@ -32,25 +60,24 @@ impl RuntimeArgs {
         .find_map(|(is_given, option)| is_given.then_some(option))
     }
 
-    /// The value of the dependency in the `Cargo.toml` of a crate in `dir`.
-    pub(super) fn resolve(&self, dir: &Path) -> Result<String, String> {
+    /// The dependencies of a crate in `dir`.
+    pub(super) fn resolve(&self, dir: &Path) -> Result<RuntimeDependencies, String> {
         if let Some(path) = &self.runtime_path {
             return from_path(path, dir);
         }
+        let git =
+            |url: &str| RuntimeDependencies::same(format!("{{ git = {} }}", toml_string(url)));
         if let Some(url) = &self.runtime_git {
-            return Ok(format!("{{ git = {} }}", toml_string(url)));
+            return Ok(git(url));
         }
         if let Some(version) = &self.runtime_version {
-            return Ok(toml_string(version));
+            return Ok(RuntimeDependencies::same(toml_string(version)));
         }
         let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../runtime");
         match from_path(&checkout, dir) {
             Ok(value) => Ok(value),
             // The program runs on another machine, or the checkout was deleted.
-            Err(_) => Ok(format!(
-                "{{ git = {} }}",
-                toml_string(env!("CARGO_PKG_REPOSITORY"))
-            )),
+            Err(_) => Ok(git(env!("CARGO_PKG_REPOSITORY"))),
         }
     }
 }
@@ -67,7 +94,7 @@ fn version_requirement(text: &str) -> Result<String, String> {
     }
 }
 
-fn from_path(path: &Path, dir: &Path) -> Result<String, String> {
+fn from_path(path: &Path, dir: &Path) -> Result<RuntimeDependencies, String> {
     let missing = |why: &str| {
         format!(
             "{} is not the folder of kopf-runtime: {why}",
@@ -92,11 +119,7 @@ fn from_path(path: &Path, dir: &Path) -> Result<String, String> {
         let base = base.canonicalize().ok()?;
         relative(&folder, &base.join(rest))
     });
-    let written = place.unwrap_or(folder);
-    Ok(format!(
-        "{{ path = {} }}",
-        toml_string(&written.to_string_lossy().replace('\\', "/"))
-    ))
+    Ok(RuntimeDependencies::in_folder(&place.unwrap_or(folder)))
 }
 
 /// Splits a path into the part that exists and the part that does not yet.

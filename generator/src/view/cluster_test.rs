@@ -6,7 +6,7 @@ use super::layout::call;
 use super::literal;
 use super::phrases::article;
 use crate::load::crd::Scope;
-use crate::load::manifest::Trigger;
+use crate::load::manifest::{SettingValue, Trigger};
 use crate::model::handler::{Handler, HandlerCause};
 use crate::model::identifier::RustIdent;
 use crate::model::operator::{HandledKind, KindOrigin, Operator};
@@ -23,7 +23,7 @@ pub struct ClusterTestView<'a> {
     /// The statement that gets access to the objects.
     objects: Vec<String>,
     what: &'static str,
-    condition: &'static str,
+    condition: String,
     uses_metadata: bool,
 }
 
@@ -43,7 +43,7 @@ impl<'a> ClusterTestView<'a> {
         let mut namespaced = customs().filter(|kind| kind.scope == Scope::Namespaced);
         let kind = namespaced.find(|kind| kind.is_watched())?;
         let sample = kind.sample.as_ref()?;
-        let (what, condition) = handled_condition(kind);
+        let (what, condition) = handled_condition(operator, kind);
         let name = RustIdent::new(&kind.type_name);
         let place = [&kind.api_version(), &kind.kind, &kind.plural];
         let place = place.map(|part| format!("{part:?}"));
@@ -58,14 +58,15 @@ impl<'a> ClusterTestView<'a> {
             ),
             objects: call(8, "let objects = cluster.objects", &place, ";"),
             what,
+            uses_metadata: condition.contains("annotations()")
+                || condition.contains("finalizers()"),
             condition,
-            uses_metadata: condition.contains("it."),
         })
     }
 }
 
 /// The condition that shows that an object was handled, in words and as code.
-fn handled_condition(kind: &HandledKind) -> (&'static str, &'static str) {
+fn handled_condition(operator: &Operator, kind: &HandledKind) -> (&'static str, String) {
     let all = |handler: &&Handler| handler.filters.is_empty() && handler.field().is_none();
     let mut handlers = kind.handlers.iter().filter(all);
     let creates = |handler: &Handler| match &handler.cause {
@@ -73,14 +74,47 @@ fn handled_condition(kind: &HandledKind) -> (&'static str, &'static str) {
         _ => false,
     };
     if handlers.clone().any(creates) {
-        let condition = "|it| {
-                it.annotations()
-                    .contains_key(\"kopf.zalando.org/last-handled-configuration\")
-            }";
-        return ("it was handled", condition);
+        return ("it was handled", has_last_handled_state(operator));
     }
     if handlers.any(Handler::holds_deletion) {
-        return ("it has a finalizer", "|it| !it.finalizers().is_empty()");
+        let condition = "|it| !it.finalizers().is_empty()".to_owned();
+        return ("it has a finalizer", condition);
     }
-    ("it exists", "|_| true")
+    ("it exists", "|_| true".to_owned())
+}
+
+/// The check for the last handled state, where the settings put it.
+fn has_last_handled_state(operator: &Operator) -> String {
+    let setting = |name: &str| {
+        let mut sections = operator.settings.iter();
+        let section = sections.find(|section| section.field == "persistence")?;
+        let field = section.fields.iter().find(|(field, _)| *field == name);
+        field.map(|(_, value)| value)
+    };
+    let text = |name: &str, default: &str| match setting(name) {
+        Some(SettingValue::Text(text)) => text.clone(),
+        _ => default.to_owned(),
+    };
+    let is_in_status = matches!(
+        setting("diffbase"),
+        Some(SettingValue::Variant(variant)) if variant.ends_with("Status")
+    );
+    if is_in_status {
+        let field = text("status_field", "kopf");
+        return format!(
+            "|it| {{
+                !it.data[\"status\"][{field:?}][\"last-handled-configuration\"].is_null()
+            }}"
+        );
+    }
+    let key = format!(
+        "{}/last-handled-configuration",
+        text("prefix", "kopf.zalando.org")
+    );
+    format!(
+        "|it| {{
+                it.annotations()
+                    .contains_key({key:?})
+            }}"
+    )
 }

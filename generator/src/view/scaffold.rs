@@ -72,6 +72,8 @@ pub struct CargoView<'a> {
     pub rust_version: &'a str,
     /// The source of the runtime dependency, as a TOML value.
     pub runtime: String,
+    /// The source of the dependency on the helpers for tests, as a TOML value.
+    pub testing: String,
 }
 
 /// `.gitignore`.

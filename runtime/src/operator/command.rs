@@ -12,7 +12,6 @@ use super::args::{self, Cli, LoggingArgs, PeeringArgs, RequestedAction, RunArgs,
 use super::connect::connect;
 use super::error::chain;
 use super::{Error, Namespaces, Operator, logging, shutdown};
-use crate::admission::ServerChoice;
 use crate::settings::PeeringMode;
 
 impl Operator {
@@ -58,9 +57,7 @@ impl Operator {
         if args.liveness.is_some() {
             self.liveness = args.liveness.clone();
         }
-        if let ServerChoice::Automatic(local) = &mut self.webhooks.server {
-            args.webhooks.apply_to(local);
-        }
+        args.webhooks.apply_to(&mut self.webhooks);
         block_on(self.run_until_signal())
     }
 

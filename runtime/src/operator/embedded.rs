@@ -97,11 +97,6 @@ impl RunningOperator {
         problems
     }
 
-    #[cfg(feature = "testing")]
-    pub(crate) fn is_over(&self) -> bool {
-        self.task.is_over()
-    }
-
     /// The indices of the operator.
     #[must_use]
     pub fn indices(&self) -> &Indices {

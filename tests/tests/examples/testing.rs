@@ -1,6 +1,6 @@
-//! `09-testing`: the cluster tests of an operator, with and without a cluster.
+//! `09-testing`: the cluster tests of an operator, with nothing set, and on a given cluster.
 
-use kopf_tests::{Sandbox, TestFailure, TestResult, workspace};
+use kopf_tests::{Sandbox, TestFailure, TestResult, binaries, workspace};
 
 /// Runs the tests of the example; returns whether they passed, and their output.
 async fn run(kubeconfig: Option<std::path::PathBuf>) -> Result<(bool, String), TestFailure> {
@@ -8,10 +8,11 @@ async fn run(kubeconfig: Option<std::path::PathBuf>) -> Result<(bool, String), T
         let mut cargo = workspace::cargo();
         cargo
             .args(["test", "--package", "testing-operator"])
-            .args(["--features", "cluster", "--test", "cluster"])
-            .env_remove("KUBECONFIG");
+            .args(["--test", "cluster"])
+            .env("KUBECONFIG", "/nonexistent")
+            .env_remove(binaries::KUBECONFIG_VARIABLE);
         if let Some(kubeconfig) = kubeconfig {
-            cargo.env("KUBECONFIG", kubeconfig);
+            cargo.env(binaries::KUBECONFIG_VARIABLE, kubeconfig);
         }
         cargo.output()
     });
@@ -21,17 +22,22 @@ async fn run(kubeconfig: Option<std::path::PathBuf>) -> Result<(bool, String), T
 }
 
 #[tokio::test]
-async fn cluster_tests_pass_on_a_cluster_and_name_the_missing_variable_without_one() -> TestResult {
-    let sandbox = Sandbox::open("testing-operator").await?;
-    let administrator = sandbox.administrator("tester");
-    let kubeconfig = sandbox.control_plane().kubeconfig(&administrator)?;
-    let (passed, output) = run(Some(kubeconfig)).await?;
+async fn cluster_tests_start_their_control_plane_and_say_which() -> TestResult {
+    let (passed, output) = run(None).await?;
     assert!(passed, "{output}");
     assert!(output.contains("2 passed"), "{output}");
+    assert!(output.contains("starts Kubernetes v"), "{output}");
+    Ok(())
+}
 
-    let (passed, output) = run(None).await?;
-    assert!(!passed, "{output}");
-    assert!(output.contains("KUBECONFIG is not set"), "{output}");
-    assert!(output.contains("kind create cluster"), "{output}");
+#[tokio::test]
+async fn cluster_tests_run_on_a_cluster_that_is_named() -> TestResult {
+    let sandbox = Sandbox::open_audited("testing-operator").await?;
+    let tester = sandbox.administrator("tester");
+    let (passed, output) = run(Some(sandbox.control_plane().kubeconfig(&tester)?)).await?;
+    assert!(passed, "{output}");
+    assert!(output.contains("2 passed"), "{output}");
+    let counts = sandbox.count_requests_of(&tester).await?;
+    assert_eq!(counts.of("kopfexamples", "create"), 2, "{counts:?}");
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::admission::AutomaticServerOptions;
+use crate::admission::{ConfigurationOwner, ServerChoice, Webhooks};
 
 /// The options for webhooks that the operator serves outside of the cluster.
 #[derive(Debug, Clone, Default, Args)]
@@ -27,16 +27,29 @@ pub(in crate::operator) struct WebhookArgs {
     /// Write the certificate authority of the webhook server to this file, for `curl --cacert`
     #[arg(long, value_name = "FILE", env = "KOPF_RUN_WEBHOOK_CA_FILE")]
     webhook_ca_file: Option<PathBuf>,
+
+    /// The name of the webhook configurations, for an operator that runs beside another of its kind
+    #[arg(long, value_name = "NAME", env = "KOPF_RUN_WEBHOOK_CONFIGURATION")]
+    webhook_configuration: Option<String>,
 }
 
 impl WebhookArgs {
-    pub(in crate::operator) fn apply_to(&self, options: &mut AutomaticServerOptions) {
+    pub(in crate::operator) fn apply_to(&self, webhooks: &mut Webhooks) {
         let Self {
             webhook_host,
             webhook_port,
             webhook_listen,
             webhook_ca_file,
+            webhook_configuration,
         } = self.clone();
+        if let (Some(name), ConfigurationOwner::Managed(managed)) =
+            (webhook_configuration, &mut webhooks.configuration)
+        {
+            *managed = Some(name);
+        }
+        let ServerChoice::Automatic(options) = &mut webhooks.server else {
+            return;
+        };
         options.host = webhook_host.or(options.host.take());
         options.port = webhook_port.or(options.port);
         options.listen = webhook_listen.or(options.listen);

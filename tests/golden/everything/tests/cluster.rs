@@ -1,7 +1,6 @@
-//! Tests on a cluster: `KUBECONFIG=… cargo test --features cluster`.
+//! Tests on a real control plane, which starts by itself.
 
-use kopf_runtime::testing::{TestResult, on_cluster};
-use kube::ResourceExt as _;
+use kopf_testing::{TestResult, on_cluster};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_everything-operator");
 
@@ -37,8 +36,7 @@ fn an_ephemeral_volume_claim_is_handled_and_deleted() -> TestResult {
         objects.create("example", object).await?;
         objects
             .until("example", "it was handled", |it| {
-                it.annotations()
-                    .contains_key("kopf.zalando.org/last-handled-configuration")
+                !it.data["status"]["everything"]["last-handled-configuration"].is_null()
             })
             .await?;
         objects.delete("example").await?;

@@ -1,6 +1,6 @@
-//! Tests on a cluster: `KUBECONFIG=… cargo test --features cluster`.
+//! Tests on a real control plane, which starts by itself.
 
-use kopf_runtime::testing::{TestResult, on_cluster};
+use kopf_testing::{TestResult, on_cluster};
 use kube::ResourceExt as _;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_preset-child");

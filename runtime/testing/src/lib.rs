@@ -1,8 +1,8 @@
-//! Tests of operators on a cluster: a namespace for each test, the operator in it, and conditions to
-//! wait for.
+//! Tests of operators on a real control plane, which starts by itself: a namespace for each test, the
+//! operator in it, and conditions to wait for.
 //!
 //! ```no_run
-//! use kopf_runtime::testing::{TestResult, on_cluster};
+//! use kopf_testing::{TestResult, on_cluster};
 //! use serde_json::json;
 //!
 //! # const PROGRAM: &str = "";
@@ -20,32 +20,38 @@
 //! }
 //! ```
 //!
-//! `PROGRAM` is `env!("CARGO_BIN_EXE_<name>")` there. Tests run on the cluster that `KUBECONFIG`
-//! names. Without it, they fail with instructions, so that no test passes untested or runs on the
-//! wrong cluster.
+//! `PROGRAM` is `env!("CARGO_BIN_EXE_<name>")` there. All tests of a run share one control plane on this
+//! machine, which ends with them. `KUBECONFIG` is not read, so that no test runs on the wrong cluster;
+//! `KOPF_TEST_KUBECONFIG=<file>` names a cluster to test on instead.
 
-mod failure;
 mod log;
 mod objects;
 mod program;
 
+use std::fmt::Debug;
 use std::panic::AssertUnwindSafe;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use futures::FutureExt as _;
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+};
 use k8s_openapi::api::core::v1::Namespace;
+use kopf_cluster::{ControlPlane, Program, user};
+use kopf_runtime::{Namespaces, Operator};
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
-use kube::{Api, Client, Config, ResourceExt as _, discovery};
+use kube::{Api, Client, ResourceExt as _, discovery};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-pub use self::failure::{TestFailure, TestResult};
 pub use self::objects::Objects;
 pub use self::program::{OperatorProgram, TestOperator};
-use crate::operator::{Namespaces, Operator};
+pub use kopf_cluster::{TestFailure, TestResult};
 
-/// The variable that names the cluster.
-const KUBECONFIG: &str = "KUBECONFIG";
+/// The program that runs the control plane.
+const CONTROL_PLANE: &str = env!("KOPF_CONTROL_PLANE");
 
 /// How long a test waits for a condition by default.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -56,6 +62,7 @@ const FIELD_MANAGER: &str = "kopf-gen-tests";
 /// A cluster with a namespace for one test.
 #[derive(Clone)]
 pub struct Cluster {
+    kubeconfig: PathBuf,
     client: Client,
     namespace: String,
     timeout: Duration,
@@ -65,7 +72,7 @@ pub struct Cluster {
 /// test fails or panics. Objects that the test creates elsewhere stay.
 ///
 /// # Errors
-/// Those of the test; or that there is no cluster, with instructions.
+/// Those of the test; or that no control plane can be started, with the ways to get one.
 pub fn on_cluster(test: impl AsyncFnOnce(&Cluster) -> TestResult) -> TestResult {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -83,18 +90,16 @@ pub fn on_cluster(test: impl AsyncFnOnce(&Cluster) -> TestResult) -> TestResult 
 
 impl Cluster {
     async fn open() -> Result<Self, TestFailure> {
-        if std::env::var_os(KUBECONFIG).is_none_or(|it| it.is_empty()) {
-            return Err(TestFailure::no_cluster("KUBECONFIG is not set"));
-        }
-        let config = Config::infer().await;
-        let config = config.map_err(|error| TestFailure::no_cluster(&error.to_string()))?;
-        let client = Client::try_from(config)?;
+        let plane = ControlPlane::shared_by(Program::at(CONTROL_PLANE)).await?;
+        let kubeconfig = plane.administrator_kubeconfig();
+        let client = user::client_from(&kubeconfig).await?;
         let namespaces: Api<Namespace> = Api::all(client.clone());
         let mut namespace = Namespace::default();
         namespace.metadata.generate_name = Some("operator-test-".to_owned());
         let created = namespaces.create(&PostParams::default(), &namespace).await;
-        let created = created.map_err(|error| TestFailure::no_cluster(&error.to_string()))?;
+        let created = created?;
         Ok(Self {
+            kubeconfig,
             client,
             namespace: created.name_any(),
             timeout: DEFAULT_TIMEOUT,
@@ -105,7 +110,27 @@ impl Cluster {
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         let parameters = DeleteParams::background();
         namespaces.delete(&self.namespace, &parameters).await?;
-        Ok(())
+        self.delete_webhooks::<ValidatingWebhookConfiguration>()
+            .await?;
+        self.delete_webhooks::<MutatingWebhookConfiguration>().await
+    }
+
+    /// Deletes what an operator leaves that a failed test has killed.
+    async fn delete_webhooks<K>(&self) -> TestResult
+    where
+        K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+    {
+        let configurations: Api<K> = Api::all(self.client.clone());
+        let name = self.webhook_configuration();
+        match configurations.delete(&name, &DeleteParams::default()).await {
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+            deleted => Ok(deleted.map(drop)?),
+        }
+    }
+
+    /// The name of the webhook configurations of operators in this test, which no other test uses.
+    fn webhook_configuration(&self) -> String {
+        format!("{}.tests.kopf-gen.dev", self.namespace)
     }
 
     /// The same cluster and namespace with another timeout for conditions.
@@ -121,6 +146,12 @@ impl Cluster {
     #[must_use]
     pub fn client(&self) -> Client {
         self.client.clone()
+    }
+
+    /// The kubeconfig with which operators of the test run.
+    #[must_use]
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
     }
 
     /// The namespace of the test.
@@ -178,7 +209,7 @@ impl Cluster {
     }
 
     /// An operator that runs as a separate program, as it is deployed.
-    pub fn program(&self, path: impl Into<std::path::PathBuf>) -> OperatorProgram {
+    pub fn program(&self, path: impl Into<PathBuf>) -> OperatorProgram {
         OperatorProgram::new(self, path.into())
     }
 
@@ -190,7 +221,10 @@ impl Cluster {
     pub async fn start(&self, operator: Operator) -> Result<TestOperator, TestFailure> {
         let namespaces = Namespaces::Only(vec![self.namespace.clone()]);
         let log = log::captured();
-        let running = operator.namespaces(namespaces).spawn(self.client());
+        let operator = operator
+            .namespaces(namespaces)
+            .webhook_configuration(self.webhook_configuration());
+        let running = operator.spawn(self.client());
         let operator = TestOperator::in_process(self, running, log);
         operator.ready().await?;
         Ok(operator)

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
 use kopf_runtime::prelude::*;
-use kopf_runtime::testing::{TestFailure, TestResult, on_cluster};
 use kopf_runtime::{ChangeHandler, On, Operator, Resource, ResourceSpec, Scope, StatusSubresource};
+use kopf_testing::{TestFailure, TestResult, on_cluster};
 
 /// The variable that makes this program the operator.
 const OPERATOR: &str = "TRACES_OPERATOR";

@@ -2,17 +2,15 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
-use std::process::Stdio;
-use std::sync::Mutex;
 
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use kopf_cluster::child_process::{Ending, Signal};
+use kopf_cluster::{ChildProcess, Program};
+use kopf_runtime::RunningOperator;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::process::{Child, Command};
 
 use super::log::CapturedLog;
-use super::{Cluster, TestFailure, TestResult};
-use crate::operator::embedded::RunningOperator;
-use crate::task::Tasks;
+use super::{CONTROL_PLANE, Cluster, TestFailure, TestResult};
 
 /// The log line with the address of the health endpoint.
 const HEALTH_LINE: &str = "health is served at http://";
@@ -29,17 +27,20 @@ pub struct OperatorProgram {
 /// An operator that runs. Dropping this ends the operator, also when the test panics.
 pub struct TestOperator {
     cluster: Cluster,
-    log: CapturedLog,
     host: OperatorHost,
 }
 
 enum OperatorHost {
-    InProcess(RunningOperator),
-    Program {
-        child: Mutex<Child>,
-        _readers: Tasks,
+    InProcess {
+        running: RunningOperator,
+        log: CapturedLog,
     },
+    /// Ends with the test process, however that ends.
+    Program(ChildProcess),
 }
+
+/// The number of log lines that a failure shows.
+const LOG_LINES: usize = 40;
 
 // === impl OperatorProgram ===
 
@@ -71,44 +72,24 @@ impl OperatorProgram {
     /// # Errors
     /// If it cannot be started, ends, or is not ready within the timeout; with its log.
     pub async fn start(self) -> Result<TestOperator, TestFailure> {
-        let mut child = Command::new(&self.path)
+        let mut program = ChildProcess::command(&self.path)
+            .under(Program::at(CONTROL_PLANE))
             .args(["run", "--log-format", "plain", "--liveness"])
             .args(["http://127.0.0.1:0/healthz", "--namespace"])
             .arg(self.cluster.namespace())
+            .arg("--webhook-configuration")
+            .arg(self.cluster.webhook_configuration())
             .args(&self.arguments)
-            .envs(self.variables)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .map_err(|error| TestFailure::new(format!("{}: {error}", self.path.display())))?;
-        let log = CapturedLog::default();
-        let mut readers = Tasks::default();
-        if let Some(output) = child.stdout.take() {
-            readers.spawn("output", copy(output, log.clone()));
-        }
-        if let Some(errors) = child.stderr.take() {
-            readers.spawn("errors", copy(errors, log.clone()));
+            .env("KUBECONFIG", self.cluster.kubeconfig());
+        for (name, value) in &self.variables {
+            program = program.env(name, value);
         }
         let operator = TestOperator {
             cluster: self.cluster,
-            log,
-            host: OperatorHost::Program {
-                child: Mutex::new(child),
-                _readers: readers,
-            },
+            host: OperatorHost::Program(program.start()?),
         };
         operator.ready().await?;
         Ok(operator)
-    }
-}
-
-async fn copy(mut from: impl AsyncRead + Unpin, log: CapturedLog) {
-    let mut buffer = [0; 4096];
-    // A read error means that the program has ended.
-    while let Ok(length @ 1..) = from.read(&mut buffer).await {
-        log.extend(&buffer[..length]);
     }
 }
 
@@ -122,15 +103,14 @@ impl TestOperator {
     ) -> Self {
         Self {
             cluster: cluster.clone(),
-            log,
-            host: OperatorHost::InProcess(running),
+            host: OperatorHost::InProcess { running, log },
         }
     }
 
     /// The log of the operator so far.
     #[must_use]
     pub fn log(&self) -> String {
-        self.log.text()
+        self.host.log()
     }
 
     /// Waits until the operator has logged a line with this text, and returns the line.
@@ -145,7 +125,7 @@ impl TestOperator {
         };
         let what = format!("the operator logs {text:?}");
         let waited = self.cluster.eventually(&what, ask).await;
-        waited.map_err(|failure| failure.with_log(&self.log()))
+        waited.map_err(|failure| with_log(failure, &self.log()))
     }
 
     /// Stops the operator gracefully.
@@ -154,38 +134,61 @@ impl TestOperator {
     /// If it ends with an error, or not within the timeout.
     pub async fn stop(self) -> TestResult {
         let timeout = self.cluster.timeout;
-        let ended = tokio::time::timeout(timeout, async {
-            match self.host {
-                OperatorHost::InProcess(running) => Ok(running.stop().await?),
-                OperatorHost::Program { child, .. } => terminate(child).await,
+        match self.host {
+            OperatorHost::InProcess { running, log } => {
+                let stopped = tokio::time::timeout(timeout, running.stop()).await;
+                let stopped = match stopped {
+                    Ok(stopped) => stopped.map_err(TestFailure::from),
+                    Err(_) => Err(TestFailure::new(format!(
+                        "the operator has not stopped within {timeout:?}"
+                    ))),
+                };
+                stopped.map_err(|failure| with_log(failure, &log.text()))
             }
-        });
-        let late = |_| TestFailure::new(format!("the operator has not stopped within {timeout:?}"));
-        let ended = ended.await.map_err(late).flatten();
-        ended.map_err(|failure| failure.with_log(&self.log.text()))
+            OperatorHost::Program(program) => {
+                program.signal(Signal::TERM)?;
+                match program.wait_within(timeout).await? {
+                    Ending::Exit(0) => Ok(()),
+                    ending => {
+                        let failure =
+                            TestFailure::new(format!("the operator has ended: {ending:?}"));
+                        Err(with_log(failure, &program.log()))
+                    }
+                }
+            }
+        }
     }
 
     pub(super) async fn ready(&self) -> TestResult {
-        let ask = async || match &self.host {
-            OperatorHost::InProcess(running) => match running.problems()[..] {
-                [] => Ok(Some(())),
-                _ if running.is_over() => Err(TestFailure::new("the operator has ended")),
-                _ => Ok(None),
-            },
-            OperatorHost::Program { child, .. } => {
-                if let Some(status) = lock(child).try_wait()? {
-                    return Err(TestFailure::new(format!(
-                        "the operator has ended: {status}"
-                    )));
-                }
-                match self.address() {
-                    Some(address) => Ok(is_ready(&address).await.then_some(())),
-                    None => Ok(None),
-                }
+        let waited = match &self.host {
+            OperatorHost::InProcess { running, .. } => {
+                let timeout = self.cluster.timeout;
+                let late = |_| {
+                    let problems = running.problems().join(", ");
+                    TestFailure::new(format!(
+                        "not within {timeout:?}: the operator is ready; {problems}"
+                    ))
+                };
+                let ready = tokio::time::timeout(timeout, running.ready()).await;
+                ready.map_err(late).and_then(|ready| Ok(ready?))
+            }
+            OperatorHost::Program(program) => {
+                let ask = async || self.is_ready(program).await;
+                self.cluster.eventually("the operator is ready", ask).await
             }
         };
-        let waited = self.cluster.eventually("the operator is ready", ask).await;
-        waited.map_err(|failure| failure.with_log(&self.log()))
+        waited.map_err(|failure| with_log(failure, &self.log()))
+    }
+
+    async fn is_ready(&self, program: &ChildProcess) -> Result<Option<()>, TestFailure> {
+        if let Some(ending) = program.ending() {
+            let message = format!("the operator has ended: {ending:?}");
+            return Err(TestFailure::new(message));
+        }
+        match self.address() {
+            Some(address) => Ok(is_ready(&address).await.then_some(())),
+            None => Ok(None),
+        }
     }
 
     /// The address of the health endpoint, from the log.
@@ -196,32 +199,26 @@ impl TestOperator {
     }
 }
 
-fn lock(child: &Mutex<Child>) -> std::sync::MutexGuard<'_, Child> {
-    child
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
-}
+// === impl OperatorHost ===
 
-/// Sends SIGTERM, as the kubelet does, and waits for the end.
-async fn terminate(child: Mutex<Child>) -> TestResult {
-    let mut child = child
-        .into_inner()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
-    if let Some(pid) = child.id() {
-        let sent = Command::new("kill").arg(pid.to_string()).status().await?;
-        if !sent.success() {
-            return Err(TestFailure::new(format!(
-                "cannot send a signal to the operator: {sent}"
-            )));
+impl OperatorHost {
+    fn log(&self) -> String {
+        match self {
+            Self::InProcess { log, .. } => log.text(),
+            Self::Program(program) => program.log(),
         }
     }
-    let status = child.wait().await?;
-    if status.success() {
-        return Ok(());
-    }
-    Err(TestFailure::new(format!(
-        "the operator has ended: {status}"
-    )))
+}
+
+/// The failure with the end of the operator's log.
+fn with_log(failure: TestFailure, log: &str) -> TestFailure {
+    let lines: Vec<&str> = log.lines().collect();
+    let last = lines[lines.len().saturating_sub(LOG_LINES)..].join("\n");
+    let message = format!(
+        "{}\n\nThe log of the operator:\n{last}\n",
+        failure.message()
+    );
+    failure.with_message(message)
 }
 
 /// Calls the readiness probe of the program; no answer means that it is not ready.

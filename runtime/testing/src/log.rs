@@ -39,10 +39,6 @@ impl CapturedLog {
         String::from_utf8_lossy(text.get(self.from..).unwrap_or_default()).into_owned()
     }
 
-    pub(super) fn extend(&self, bytes: &[u8]) {
-        self.lock().extend_from_slice(bytes);
-    }
-
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<u8>> {
         self.text.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -50,7 +46,7 @@ impl CapturedLog {
 
 impl io::Write for CapturedLog {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.extend(bytes);
+        self.lock().extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
