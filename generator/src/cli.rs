@@ -2,6 +2,7 @@
 
 mod add;
 mod add_args;
+mod cluster;
 mod console;
 mod crate_folder;
 mod crd_inputs;
@@ -23,6 +24,7 @@ mod types;
 mod watch;
 mod write_plan;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
@@ -50,6 +52,7 @@ enum Command {
     Validate(readonly_commands::ValidateArgs),
     Rbac(readonly_commands::RbacArgs),
     Types(types::TypesArgs),
+    Cluster(cluster::ClusterArgs),
     Explain(explain::ExplainArgs),
     /// Print the JSON Schema of kopf.yaml, for editors
     Schema,
@@ -60,6 +63,17 @@ enum Command {
 /// Parses the arguments, runs the command and returns its exit code.
 #[must_use]
 pub fn main() -> ExitCode {
+    // A process of a cluster, which this program has started.
+    if let Some(outcome) = kopf_cluster::subcommand::run(std::env::args_os().skip(1)) {
+        return match outcome {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => {
+                // There is nowhere else to report to.
+                let _ = writeln!(std::io::stderr(), "{}", failure.message());
+                ExitCode::FAILURE
+            }
+        };
+    }
     let cli = Cli::parse();
     let mut console = Console::new(
         cli.output.format,
@@ -79,6 +93,7 @@ pub fn main() -> ExitCode {
         }
         Command::Man(args) => readonly_commands::man(&args, Cli::command(), &mut console),
         Command::Types(args) => types::run(&args, &mut console),
+        Command::Cluster(args) => cluster::run(&args, &mut console),
         Command::Explain(args) => explain::run(&args),
     };
     status.into()

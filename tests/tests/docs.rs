@@ -7,11 +7,13 @@ mod brevity;
 #[path = "docs/settings.rs"]
 mod settings;
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use blocks::shell_blocks;
+use kopf_tests::{TestFailure, TestResult, workspace};
 use tempfile::TempDir;
 
 /// Running these here would run this very test again; CI runs them instead.
@@ -67,6 +69,11 @@ fn fresh_checkout() -> (TempDir, PathBuf) {
 
 /// Types the commands of a page, in order, as a reader in a fresh checkout would.
 fn follow(markdown: &str) -> Result<(), String> {
+    follow_with(markdown, &[])
+}
+
+/// The same with more variables.
+fn follow_with(markdown: &str, variables: &[(&str, OsString)]) -> Result<(), String> {
     let script: String = shell_blocks(markdown)
         .iter()
         .flat_map(|block| block.lines())
@@ -79,6 +86,7 @@ fn follow(markdown: &str) -> Result<(), String> {
         .current_dir(&checkout)
         .env("CARGO_TARGET_DIR", repository().join("target"))
         .env("CARGO_TERM_COLOR", "never")
+        .envs(variables.iter().cloned())
         .output()
         .expect("bash runs");
     if output.status.success() {
@@ -98,6 +106,18 @@ fn the_readme_works_as_written() {
         fs::read_to_string(repository().join("README.md")).expect("the README is readable");
     follow(&readme)
         .unwrap_or_else(|failure| panic!("README.md does not work as written: {failure}"));
+}
+
+#[test]
+fn the_page_about_clusters_works_as_written() -> TestResult {
+    let program = workspace::build_program("kopf-gen")?;
+    let page = fs::read_to_string(repository().join("docs/cluster.md"))?;
+    let data = TempDir::new()?;
+    let mut path = OsString::from(program.parent().unwrap_or(&program));
+    path.push(":");
+    path.push(std::env::var_os("PATH").unwrap_or_default());
+    let variables = [("PATH", path), ("XDG_DATA_HOME", data.path().into())];
+    follow_with(&page, &variables).map_err(TestFailure::new)
 }
 
 #[test]

@@ -43,6 +43,11 @@ impl Console {
         }
     }
 
+    /// The format of the output.
+    pub(super) fn format(&self) -> OutputFormat {
+        self.format
+    }
+
     /// Starts a task; a terminal shows it if it takes long.
     pub(super) fn begin_task(&mut self, what: &'static str) {
         self.progress.begin(what);

@@ -288,11 +288,12 @@ impl CrateDraft {
                 return Err(console.fail(&message));
             }
         } else {
-            let runtime = runtime
+            let dependencies = runtime
                 .resolve(&self.root)
                 .map_err(|message| console.fail(&message))?;
             let environment = CrateEnvironment {
-                runtime,
+                runtime: dependencies.runtime,
+                testing: dependencies.testing,
                 has_workspace: is_in_workspace(&self.root),
             };
             let scaffold = plan::new_crate(&operator, environment, self.initial_handlers);

@@ -8,6 +8,7 @@ mod binaries;
 mod control_plane_faults;
 mod controllers;
 mod leak;
+mod named;
 mod processes;
 mod proxy;
 
