@@ -126,6 +126,30 @@ fn the_core_depends_on_nothing_that_does_io_or_logging() {
     }
 }
 
+/// The packages of an operator with their features, for these kinds of dependencies.
+fn packages_with_features(kinds: &str) -> BTreeSet<String> {
+    let output = kopf_tests::workspace::cargo()
+        .args(["tree", "--package", "testing-operator", "--locked"])
+        .args(["--edges", kinds, "--prefix", "none", "--no-dedupe"])
+        .args(["--format", "{p} {f}"])
+        .output()
+        .expect("cargo tree runs");
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).expect("names are UTF-8");
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn the_tests_of_an_operator_build_none_of_its_dependencies_again() {
+    let (build, test) = (
+        packages_with_features("normal"),
+        packages_with_features("normal,dev,build"),
+    );
+    assert!(build.len() > 100, "{build:?}");
+    let again: Vec<_> = build.difference(&test).cloned().collect();
+    assert_none(&again, "with other features in `cargo test`");
+}
+
 #[test]
 fn every_source_file_opens_with_its_purpose() {
     let silent: Vec<String> = SOURCES
