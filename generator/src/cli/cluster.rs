@@ -1,18 +1,21 @@
 //! `kopf-gen cluster`: real control planes on this machine, each under a name.
 
-use std::fs;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use kopf_cluster::binaries::{self, DEFAULT_KUBERNETES, Environment};
 use kopf_cluster::named::{ClusterStatus, Pods, UpOutcome};
-use kopf_cluster::{ClusterName, Component, NamedCluster, Program};
+use kopf_cluster::{ClusterName, NamedCluster, Program};
 use serde_json::{Value, json};
 
 use super::console::Console;
 use super::exit_status::CommandStatus;
 use super::output_args::OutputFormat;
+
+mod logs;
+
+use logs::LogsArgs;
 
 /// Run a real control plane on this machine: etcd, kube-apiserver and kube-controller-manager
 ///
@@ -66,32 +69,6 @@ struct StatusArgs {
     name: Option<ClusterName>,
 }
 
-/// Print the end of the logs of a cluster
-#[derive(Debug, Args)]
-struct LogsArgs {
-    #[command(flatten)]
-    cluster: NameArgs,
-    /// Print only this log
-    #[arg(long, short, value_name = "COMPONENT")]
-    component: Option<LogSource>,
-    /// The number of lines of each log
-    #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
-    lines: usize,
-}
-
-/// A log of a cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum LogSource {
-    /// The process that starts and watches the others
-    Keeper,
-    /// The database
-    Etcd,
-    /// The API server
-    KubeApiserver,
-    /// The controllers
-    KubeControllerManager,
-}
-
 /// The reasons why a command failed.
 #[derive(Debug, thiserror::Error)]
 enum Error {
@@ -101,6 +78,10 @@ enum Error {
     Binaries(#[from] binaries::Error),
     #[error("cannot find this program")]
     Program(#[source] io::Error),
+    #[error("there is no cluster `{0}`, and so no log; make it: kopf-gen cluster up {0}")]
+    NoLogs(ClusterName),
+    #[error("cannot read {}", .0.display())]
+    Log(PathBuf, #[source] io::Error),
     #[error("cannot print")]
     Print(#[source] io::Error),
 }
@@ -112,7 +93,7 @@ pub(super) fn run(args: &ClusterArgs, console: &mut Console) -> CommandStatus {
         ClusterCommand::Status(args) => status(args, console),
         ClusterCommand::Kubeconfig(args) => kubeconfig(args),
         ClusterCommand::Reset(args) => reset(args, console),
-        ClusterCommand::Logs(args) => logs(args),
+        ClusterCommand::Logs(args) => logs::run(args),
     };
     match done {
         Ok(status) => status,
@@ -128,7 +109,7 @@ fn up(args: &UpArgs, console: &mut Console) -> Result<CommandStatus, Error> {
     } else {
         Pods::Simulated
     };
-    let outcome = match cluster.status()? {
+    let outcome = match cluster.responsive_status()? {
         ClusterStatus::Up(_) => UpOutcome::WasUp,
         _ => {
             let program = Program::this_executable().map_err(Error::Program)?;
@@ -274,31 +255,6 @@ fn to_json(cluster: &NamedCluster, status: &ClusterStatus) -> Value {
         _ => {}
     }
     value
-}
-
-fn logs(args: &LogsArgs) -> Result<CommandStatus, Error> {
-    let cluster = args.cluster.cluster()?;
-    let sources = match args.component {
-        Some(source) => vec![source],
-        None => LogSource::value_variants().to_vec(),
-    };
-    for source in sources {
-        let path = match source {
-            LogSource::Keeper => cluster.keeper_log(),
-            LogSource::Etcd => cluster.log_of(Component::Etcd),
-            LogSource::KubeApiserver => cluster.log_of(Component::ApiServer),
-            LogSource::KubeControllerManager => cluster.log_of(Component::ControllerManager),
-        };
-        let text = fs::read(&path).unwrap_or_default();
-        let text = String::from_utf8_lossy(&text);
-        let lines: Vec<&str> = text.lines().collect();
-        let last = &lines[lines.len().saturating_sub(args.lines)..];
-        print(&format!("==> {}", path.display()))?;
-        for line in last {
-            print(line)?;
-        }
-    }
-    Ok(CommandStatus::Ok)
 }
 
 fn print(text: &str) -> Result<(), Error> {

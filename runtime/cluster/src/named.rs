@@ -235,7 +235,7 @@ impl NamedCluster {
 
     /// The state, but up only if the API server answers: the kernel takes a moment to release the
     /// lock of a killed keeper, and a keeper takes one to notice that a component has ended.
-    fn responsive_status(&self) -> Result<ClusterStatus, Error> {
+    pub fn responsive_status(&self) -> Result<ClusterStatus, Error> {
         let deadline = Instant::now() + ANSWER_TIMEOUT;
         loop {
             let status = self.status()?;

@@ -132,9 +132,11 @@ async fn a_cluster_survives_its_command_and_keeps_its_data() -> TestResult {
     let clusters = Clusters::new().await?;
     let absent = clusters.run(&["status", "default"])?;
     assert_eq!(absent.status.code(), Some(1));
-    let refused = clusters.run(&["kubeconfig"])?;
-    assert_eq!(refused.status.code(), Some(1));
-    assert!(said(&refused).contains("kopf-gen cluster up default"));
+    for command in ["kubeconfig", "logs"] {
+        let refused = clusters.run(&[command])?;
+        assert_eq!(refused.status.code(), Some(1));
+        assert!(said(&refused).contains("kopf-gen cluster up default"));
+    }
 
     let up = clusters.say(&["up"])?;
     assert!(up.contains("starting Kubernetes v"), "{up}");
@@ -230,6 +232,11 @@ async fn a_component_that_crashes_is_started_again() -> TestResult {
     let server = clusters.processes()?.into_iter().find(is_api_server);
     let server = server.and_then(Pid::from_raw);
     let server = server.ok_or_else(|| TestFailure::new("there is no API server"))?;
+    let followed = clusters.data.path().join("followed");
+    let mut follower = clusters
+        .command(&["logs", "--follow", "--component", "keeper"])
+        .stdout(fs::File::create(&followed)?)
+        .spawn()?;
 
     kill_process(server, Signal::KILL)?;
 
@@ -238,8 +245,13 @@ async fn a_component_that_crashes_is_started_again() -> TestResult {
     })
     .await?;
     clusters.assert_stored("kept").await?;
-    let logs = clusters.say(&["logs", "--component", "keeper"])?;
-    assert!(logs.contains("kube-apiserver ended"), "{logs}");
+    try_eventually("the log that is followed says so", async || {
+        let text = fs::read_to_string(&followed)?;
+        Ok(text.contains("kube-apiserver ended").then_some(()))
+    })
+    .await?;
+    follower.kill()?;
+    follower.wait()?;
     Ok(())
 }
 
