@@ -96,13 +96,16 @@ fn prepare(
 }
 
 fn next_steps(dir: &Path, name: &str, has_crds: bool) -> String {
-    let dir = dir.display();
-    let kinds = if has_crds {
-        "kubectl apply -f crds/"
+    let steps: &[&str] = if has_crds {
+        &[
+            "cargo test                # on a real control plane, which starts by itself",
+            "kubectl apply -f crds/    # on your cluster, or on one from `kopf-gen cluster up`",
+        ]
     } else {
-        "kopf-gen generate FILE    # for each file with CustomResourceDefinitions"
+        &["kopf-gen generate FILE    # for each file with CustomResourceDefinitions"]
     };
-    format!("\n{name} is ready:\n  cd {dir}\n  {kinds}\n  cargo run -- --dev")
+    let (dir, steps) = (dir.display(), steps.join("\n  "));
+    format!("\n{name} is ready:\n  cd {dir}\n  {steps}\n  cargo run -- --dev")
 }
 
 // === impl Preset ===
