@@ -89,7 +89,7 @@ impl AuditLog {
     /// All requests so far, in the order of their responses; a watch counts when it starts.
     ///
     /// The API server logs a request just after it has sent the response, so the latest request
-    /// may be missing; [`crate::Sandbox::requests_of`] waits for it.
+    /// may be missing; callers wait until it is there.
     pub fn requests(&self) -> io::Result<Vec<AuditedRequest>> {
         Ok(parse(&fs::read_to_string(&self.path)?))
     }
