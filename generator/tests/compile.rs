@@ -1,6 +1,6 @@
 //! The code of every fixture compiles without a warning from rustc, clippy or rustdoc.
 //!
-//! Real definitions are checked in the same way by the package `kopf-corpus`.
+//! Other folders of definitions are checked in the same way by the package `kopf-corpus`.
 
 #[path = "shapes/definition.rs"]
 mod definition;

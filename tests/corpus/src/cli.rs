@@ -17,14 +17,14 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 use crate::command_cost;
-use crate::corpus::{MissingCorpus, Subset};
+use crate::corpus::{Corpus, CorpusError, Subset};
 use crate::generated::VersionSubset;
 use crate::roundtrip::{RoundtripCase, RoundtripCounts, RoundtripProgram};
 use crate::scratch_crate::{
     CargoCommand, CheckReport, CrateDependencies, GeneratedModule, ScratchCrate,
 };
 
-/// Measures the generated types over a folder of real CustomResourceDefinitions.
+/// Measures the generated types over a folder of CustomResourceDefinitions.
 #[derive(Debug, Parser)]
 #[command(name = "kopf-corpus")]
 struct Cli {
@@ -49,7 +49,7 @@ enum Command {
     /// Make an operator for each file, and list those with errors
     New(NewCratesArgs),
     /// Make an operator for ten definitions, then again with nothing to do: CPU seconds
-    Operator,
+    Operator(CorpusArgs),
     /// Compile the type of whole objects with its traits written out, and derived by kube
     Roots,
     /// kopf-gen and kopium in one run: lines, CPU seconds to generate, cost of compiling a subset
@@ -60,9 +60,19 @@ enum Command {
     Metered(MeteredArgs),
 }
 
+/// The definitions to measure.
+#[derive(Clone, Debug, Args)]
+struct CorpusArgs {
+    /// The folder of the definitions, `*.yaml`; samples are in `samples` beside it
+    #[arg(long, value_name = "FOLDER", env = "KOPF_CORPUS")]
+    corpus: PathBuf,
+}
+
 /// The files to use; all by default.
-#[derive(Clone, Copy, Debug, Args)]
+#[derive(Clone, Debug, Args)]
 struct Selection {
+    #[command(flatten)]
+    corpus: CorpusArgs,
     /// Each N-th file
     #[arg(long, value_name = "N", conflicts_with = "drawn")]
     every: Option<usize>,
@@ -91,6 +101,8 @@ struct KopiumArgs {
 
 #[derive(Debug, Args)]
 struct VersusArgs {
+    #[command(flatten)]
+    corpus: CorpusArgs,
     /// How many files to compile, drawn by a fixed seed
     #[arg(long, value_name = "N", default_value_t = 100)]
     drawn: usize,
@@ -138,7 +150,7 @@ struct MeteredArgs {
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error(transparent)]
-    MissingCorpus(#[from] MissingCorpus),
+    Corpus(#[from] CorpusError),
     #[error(transparent)]
     Io(#[from] io::Error),
     #[error(
@@ -146,6 +158,8 @@ enum Error {
          `--release` if this was"
     )]
     Unbuilt,
+    #[error("the folder has no {0}.yaml, which this command measures")]
+    MissingDefinition(&'static str),
     #[error("{0} files have no types")]
     Failures(usize),
     #[error("the types of {0} files do not compile")]
@@ -179,14 +193,14 @@ pub fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<ExitCode, Error> {
     match command {
-        Command::Synthesise(selection) => types::synthesise(selection)?,
-        Command::Generate(selection) => types::generate(selection)?,
-        Command::Determinism(selection) => types::determinism(selection)?,
+        Command::Synthesise(selection) => types::synthesise(&selection)?,
+        Command::Generate(selection) => types::generate(&selection)?,
+        Command::Determinism(selection) => types::determinism(&selection)?,
         Command::Check(arguments) => types::check(&arguments)?,
-        Command::Roundtrip(selection) => types::roundtrip(selection)?,
+        Command::Roundtrip(selection) => types::roundtrip(&selection)?,
         Command::Kopium(arguments) => kopium::kopium(&arguments)?,
         Command::New(arguments) => new::new(&arguments)?,
-        Command::Operator => operator::operator()?,
+        Command::Operator(arguments) => operator::operator(&arguments)?,
         Command::Roots => roots::roots()?,
         Command::Versus(arguments) => versus::versus(&arguments)?,
         Command::Write(arguments) => types::write(&arguments)?,
@@ -259,10 +273,23 @@ fn print(line: fmt::Arguments<'_>) -> Result<(), Error> {
     Ok(())
 }
 
+// === impl CorpusArgs ===
+
+impl CorpusArgs {
+    fn open(&self) -> Result<Corpus, CorpusError> {
+        Corpus::open(&self.corpus)
+    }
+
+    /// The same arguments for a copy of this program.
+    fn arguments(&self) -> Vec<OsString> {
+        vec!["--corpus".into(), self.corpus.clone().into()]
+    }
+}
+
 // === impl Selection ===
 
 impl Selection {
-    fn subset(self) -> Subset {
+    fn subset(&self) -> Subset {
         match (self.every, self.drawn) {
             (Some(step), _) => Subset::Every(step),
             (None, Some(count)) => Subset::Drawn(count),
@@ -270,7 +297,7 @@ impl Selection {
         }
     }
 
-    fn choice(self) -> VersionSubset {
+    fn choice(&self) -> VersionSubset {
         if self.one_version {
             VersionSubset::Preferred
         } else {
@@ -278,14 +305,15 @@ impl Selection {
         }
     }
 
-    fn arguments(self) -> Vec<String> {
-        let mut arguments = match self.subset() {
-            Subset::All => Vec::new(),
-            Subset::Every(step) => vec![format!("--every={step}")],
-            Subset::Drawn(count) => vec![format!("--drawn={count}")],
-        };
+    fn arguments(&self) -> Vec<OsString> {
+        let mut arguments = self.corpus.arguments();
+        match self.subset() {
+            Subset::All => {}
+            Subset::Every(step) => arguments.push(format!("--every={step}").into()),
+            Subset::Drawn(count) => arguments.push(format!("--drawn={count}").into()),
+        }
         if self.one_version {
-            arguments.push("--one-version".to_owned());
+            arguments.push("--one-version".into());
         }
         arguments
     }

@@ -1,7 +1,7 @@
-//! The folder of real CustomResourceDefinitions: its location, files, samples and fixed subsets.
+//! A folder of CustomResourceDefinitions: its files, samples and fixed subsets.
 
-use std::path::{Path, PathBuf};
-use std::{env, fs, io};
+use std::path::{self, Path, PathBuf};
+use std::{fs, io};
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::definition;
 /// The folder.
 #[derive(Clone, Debug)]
 pub struct Corpus {
-    root: PathBuf,
+    folder: PathBuf,
     files: Vec<DefinitionFile>,
 }
 
@@ -36,15 +36,26 @@ pub enum Subset {
     Drawn(usize),
 }
 
-/// There is no corpus at the given path.
+/// The reasons why a folder is no corpus.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "there is no corpus of CustomResourceDefinitions at {}: put one there, or name its folder in KOPF_CORPUS ({source})",
-    path.display()
-)]
-pub struct MissingCorpus {
-    path: PathBuf,
-    source: io::Error,
+pub enum CorpusError {
+    /// The folder cannot be listed.
+    #[error("cannot list {}, the folder of definitions: {source}", folder.display())]
+    Unlisted {
+        /// The folder.
+        folder: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// The folder has no definition.
+    #[error(
+        "there is no definition in {}: name the folder that has the `*.yaml` files itself",
+        folder.display()
+    )]
+    Empty {
+        /// The folder.
+        folder: PathBuf,
+    },
 }
 
 /// A sample object of a definition.
@@ -78,29 +89,38 @@ pub fn repository() -> PathBuf {
 // === impl Corpus ===
 
 impl Corpus {
-    /// Finds the corpus beside the repository, or where `KOPF_CORPUS` says.
+    /// The definitions of this repository, one or more for each shape of schemas.
     ///
     /// # Errors
-    /// If the folder cannot be listed.
-    pub fn locate() -> Result<Self, MissingCorpus> {
-        let root = env::var_os("KOPF_CORPUS")
-            .map_or_else(|| repository().join("../shared/corpus"), PathBuf::from);
-        Self::open(&root).map_err(|source| MissingCorpus { path: root, source })
+    /// If they cannot be listed.
+    pub fn own() -> Result<Self, CorpusError> {
+        Self::open(&repository().join("tests/corpus/definitions"))
     }
 
-    /// Lists a corpus.
+    /// The definitions of this repository that the API server rejects for their schemas.
     ///
     /// # Errors
-    /// If the folder cannot be listed.
-    pub fn open(root: &Path) -> io::Result<Self> {
-        let mut paths = fs::read_dir(root.join("dev"))?
-            .map(|entry| Ok(entry?.path()))
-            .collect::<io::Result<Vec<_>>>()?;
-        paths.retain(|path| {
-            path.extension()
-                .is_some_and(|extension| extension == "yaml")
-        });
-        paths.sort();
+    /// If they cannot be listed.
+    pub fn not_structural() -> Result<Self, CorpusError> {
+        Self::open(&repository().join("tests/corpus/not-structural"))
+    }
+
+    /// Lists the definitions in a folder.
+    ///
+    /// # Errors
+    /// If the folder cannot be listed, or has none.
+    pub fn open(folder: &Path) -> Result<Self, CorpusError> {
+        // Programs that read the files run in folders of their own.
+        let listed = path::absolute(folder).and_then(|folder| yaml_files(&folder));
+        let paths = listed.map_err(|source| CorpusError::Unlisted {
+            folder: folder.to_owned(),
+            source,
+        })?;
+        if paths.is_empty() {
+            return Err(CorpusError::Empty {
+                folder: folder.to_owned(),
+            });
+        }
         let files = paths
             .into_iter()
             .enumerate()
@@ -115,7 +135,7 @@ impl Corpus {
             })
             .collect();
         Ok(Self {
-            root: root.to_owned(),
+            folder: folder.to_owned(),
             files,
         })
     }
@@ -136,7 +156,7 @@ impl Corpus {
         }
     }
 
-    /// The sample objects of a definition.
+    /// The sample objects of a definition, from `samples` beside the folder.
     ///
     /// # Errors
     /// If a sample is there but cannot be read.
@@ -146,7 +166,7 @@ impl Corpus {
             (SampleForm::Applied, "applied", "sample.yaml"),
             (SampleForm::Served, "served", "served.json"),
         ] {
-            let folder = self.root.join("samples").join(folder);
+            let folder = self.folder.join("../samples").join(folder);
             let path = folder.join(format!("{}.{extension}", file.stem));
             if path.exists() {
                 let text = fs::read_to_string(&path)?;
@@ -156,6 +176,19 @@ impl Corpus {
         }
         Ok(samples)
     }
+}
+
+/// The files `*.yaml` of a folder, sorted.
+fn yaml_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut paths = fs::read_dir(folder)?
+        .map(|entry| Ok(entry?.path()))
+        .collect::<io::Result<Vec<_>>>()?;
+    paths.retain(|path| {
+        path.extension()
+            .is_some_and(|extension| extension == "yaml")
+    });
+    paths.sort();
+    Ok(paths)
 }
 
 /// Spreads consecutive numbers (splitmix64), so that sorting by the result is a fixed shuffle.
@@ -193,19 +226,17 @@ mod tests {
     use super::*;
 
     fn toy(count: usize) -> tempfile::TempDir {
-        let root = tempfile::tempdir().expect("a temporary folder");
-        let folder = root.path().join("dev");
-        fs::create_dir(&folder).expect("a folder");
+        let folder = tempfile::tempdir().expect("a temporary folder");
         for index in 0..count {
-            fs::write(folder.join(format!("{index:03}.yaml")), "").expect("a file");
+            fs::write(folder.path().join(format!("{index:03}.yaml")), "").expect("a file");
         }
-        root
+        folder
     }
 
     #[test]
     fn subsets_are_fixed_and_in_order() {
-        let root = toy(20);
-        let corpus = Corpus::open(root.path()).expect("the corpus is there");
+        let folder = toy(20);
+        let corpus = Corpus::open(folder.path()).expect("the corpus is there");
         let indices =
             |subset| -> Vec<usize> { corpus.files(subset).iter().map(|file| file.index).collect() };
         assert_eq!(indices(Subset::All).len(), 20);
@@ -217,17 +248,15 @@ mod tests {
     }
 
     #[test]
-    fn the_error_of_a_missing_corpus_has_its_path_and_variable() {
-        let missing = Corpus::open(Path::new("/nowhere"))
-            .map_err(|source| MissingCorpus {
-                path: PathBuf::from("/nowhere"),
-                source,
-            })
-            .expect_err("there is none");
-        let text = missing.to_string();
-        assert!(
-            text.contains("/nowhere") && text.contains("KOPF_CORPUS"),
-            "{text}"
-        );
+    fn a_folder_without_definitions_is_an_error_with_its_path() {
+        let folder = toy(0);
+        let path = folder.path().display().to_string();
+        for (folder, reason) in [
+            (folder.path().to_owned(), "there is no definition in"),
+            (folder.path().join("missing"), "cannot list"),
+        ] {
+            let text = Corpus::open(&folder).expect_err("no corpus").to_string();
+            assert!(text.contains(&path) && text.contains(reason), "{text}");
+        }
     }
 }

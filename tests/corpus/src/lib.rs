@@ -1,4 +1,4 @@
-//! Measures the generated types over a folder of real CustomResourceDefinitions.
+//! Measures the generated types over a folder of CustomResourceDefinitions.
 
 pub mod cli;
 pub mod command_cost;

@@ -8,7 +8,7 @@ use crate::roundtrip::{self, RoundtripCase};
 use crate::scratch_crate::{self, ModuleCoupling, ScratchCrate, scratch_root};
 
 pub(super) fn kopium(arguments: &KopiumArgs) -> Result<(), Error> {
-    let corpus = Corpus::locate()?;
+    let corpus = arguments.selection.corpus.open()?;
     let root = arguments
         .root
         .clone()

@@ -7,7 +7,7 @@ use std::{fs, io};
 
 use super::{Error, NewCratesArgs, generator, print};
 use crate::command_cost;
-use crate::corpus::{Corpus, DefinitionFile, repository};
+use crate::corpus::{DefinitionFile, repository};
 use crate::scratch_crate::scratch_root;
 
 const PRESETS: [&str; 3] = ["minimal", "child", "full"];
@@ -24,7 +24,7 @@ enum CrateResult {
 }
 
 pub(super) fn new(arguments: &NewCratesArgs) -> Result<(), Error> {
-    let corpus = Corpus::locate()?;
+    let corpus = arguments.selection.corpus.open()?;
     let files = corpus.files(arguments.selection.subset());
     let workspace = scratch_root().join("crates");
     if workspace.exists() {

@@ -6,9 +6,9 @@ use std::process::Command;
 use std::time::SystemTime;
 use std::{fs, io};
 
-use super::{Error, generator, print};
+use super::{CorpusArgs, Error, generator, print};
 use crate::command_cost::{self, CommandCost};
-use crate::corpus::{Corpus, Subset};
+use crate::corpus::Subset;
 use crate::scratch_crate::scratch_root;
 
 /// Ten widespread definitions: large, medium and small ones, with different kinds of schemas.
@@ -25,14 +25,17 @@ const TEN: [&str; 10] = [
     "vmware-tanzu+velero__backups.velero.io",
 ];
 
-pub(super) fn operator() -> Result<(), Error> {
-    let corpus = Corpus::locate()?;
+pub(super) fn operator(arguments: &CorpusArgs) -> Result<(), Error> {
+    let corpus = arguments.open()?;
     let files = corpus.files(Subset::All);
-    let definitions: Vec<&Path> = files
-        .iter()
-        .filter(|file| TEN.contains(&file.stem.as_str()))
-        .map(|file| file.path.as_path())
-        .collect();
+    let definitions = TEN
+        .into_iter()
+        .map(|stem| {
+            let file = files.iter().find(|file| file.stem == stem);
+            file.map(|file| file.path.as_path())
+                .ok_or(Error::MissingDefinition(stem))
+        })
+        .collect::<Result<Vec<&Path>, Error>>()?;
     let scratch = scratch_root().join("operator");
     if scratch.exists() {
         fs::remove_dir_all(&scratch)?;

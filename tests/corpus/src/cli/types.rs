@@ -4,14 +4,14 @@ use std::io::{self, Write as _};
 use std::{env, fs, process};
 
 use super::{CheckArgs, Error, Selection, WriteArgs, print, print_report, run_roundtrip};
-use crate::corpus::{Corpus, DefinitionFile};
+use crate::corpus::DefinitionFile;
 use crate::generated::{self, Generated, VersionSubset};
 use crate::scratch_crate::{self, ModuleCoupling, ScratchCrate, scratch_root};
 use crate::synthesis::{self, Filling};
 use crate::{command_cost, definition};
 
-pub(super) fn synthesise(selection: Selection) -> Result<(), Error> {
-    let corpus = Corpus::locate()?;
+pub(super) fn synthesise(selection: &Selection) -> Result<(), Error> {
+    let corpus = selection.corpus.open()?;
     let (mut versions, mut objects, mut bytes, mut unsatisfied) = (0, 0, 0, 0);
     for file in corpus.files(selection.subset()) {
         for version in definition::versions(&file.definition()?) {
@@ -36,7 +36,9 @@ pub(super) fn synthesise(selection: Selection) -> Result<(), Error> {
     ))
 }
 
-pub(super) fn generate(selection: Selection) -> Result<(), Error> {
+pub(super) fn generate(selection: &Selection) -> Result<(), Error> {
+    // The copy of this program would report a missing folder only through its output.
+    selection.corpus.open()?;
     let scratch = scratch_root();
     let folder = scratch.join("generated");
     if folder.exists() {
@@ -66,7 +68,7 @@ pub(super) fn generate(selection: Selection) -> Result<(), Error> {
 }
 
 pub(super) fn write(arguments: &WriteArgs) -> Result<(), Error> {
-    let corpus = Corpus::locate()?;
+    let corpus = arguments.selection.corpus.open()?;
     let files = corpus.files(arguments.selection.subset());
     let generated = generate_types(&files, arguments.selection.choice())?;
     generated::write(&generated.modules, &arguments.folder)?;
@@ -83,8 +85,8 @@ pub(super) fn write(arguments: &WriteArgs) -> Result<(), Error> {
     }
 }
 
-pub(super) fn determinism(selection: Selection) -> Result<(), Error> {
-    let corpus = Corpus::locate()?;
+pub(super) fn determinism(selection: &Selection) -> Result<(), Error> {
+    let corpus = selection.corpus.open()?;
     let mut files = corpus.files(selection.subset());
     let forwards = generate_types(&files, selection.choice())?;
     files.reverse();
@@ -105,7 +107,7 @@ pub(super) fn determinism(selection: Selection) -> Result<(), Error> {
 }
 
 pub(super) fn check(arguments: &CheckArgs) -> Result<(), Error> {
-    let corpus = Corpus::locate()?;
+    let corpus = arguments.selection.corpus.open()?;
     let files = corpus.files(arguments.selection.subset());
     let generated = generate_types(&files, arguments.selection.choice())?;
     let scratch = ScratchCrate::create("check", &generated::DEPENDENCIES)?;
@@ -119,8 +121,8 @@ pub(super) fn check(arguments: &CheckArgs) -> Result<(), Error> {
     }
 }
 
-pub(super) fn roundtrip(selection: Selection) -> Result<(), Error> {
-    let corpus = Corpus::locate()?;
+pub(super) fn roundtrip(selection: &Selection) -> Result<(), Error> {
+    let corpus = selection.corpus.open()?;
     let files = corpus.files(selection.subset());
     let generated = generate_types(&files, selection.choice())?;
     let cases = generated::cases(&corpus, &files, &generated)?;

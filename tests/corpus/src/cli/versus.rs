@@ -2,9 +2,9 @@
 
 use std::{env, fs, io, process};
 
-use super::{Error, VersusArgs, print};
+use super::{CorpusArgs, Error, VersusArgs, print};
 use crate::command_cost::{self, CommandCost};
-use crate::corpus::{Corpus, DefinitionFile, Subset};
+use crate::corpus::{DefinitionFile, Subset};
 use crate::generated::{self, VersionSubset};
 use crate::kopium;
 use crate::scratch_crate::{
@@ -22,7 +22,7 @@ struct GeneratorFigures {
 }
 
 pub(super) fn versus(arguments: &VersusArgs) -> Result<(), Error> {
-    let corpus = Corpus::locate()?;
+    let corpus = arguments.corpus.open()?;
     let root = arguments
         .root
         .clone()
@@ -31,7 +31,7 @@ pub(super) fn versus(arguments: &VersusArgs) -> Result<(), Error> {
     let all = corpus.files(Subset::All);
     let drawn = corpus.files(Subset::Drawn(arguments.drawn));
 
-    let our_cost = cost_of_ours()?;
+    let our_cost = cost_of_ours(&arguments.corpus)?;
     let our_lines =
         scratch_crate::lines(&generated::generate(&all, VersionSubset::Preferred)?.modules);
     let theirs = kopium::generate(&root, &all)?;
@@ -64,7 +64,7 @@ pub(super) fn versus(arguments: &VersusArgs) -> Result<(), Error> {
 }
 
 /// The cost of generating all files and all served versions in a process of its own.
-fn cost_of_ours() -> Result<CommandCost, Error> {
+fn cost_of_ours(corpus: &CorpusArgs) -> Result<CommandCost, Error> {
     let scratch = scratch_root();
     let folder = scratch.join("generated");
     if folder.exists() {
@@ -72,7 +72,7 @@ fn cost_of_ours() -> Result<CommandCost, Error> {
     }
     fs::create_dir_all(&folder)?;
     let mut writing = process::Command::new(env::current_exe()?);
-    writing.arg("write").arg(&folder);
+    writing.arg("write").args(corpus.arguments()).arg(&folder);
     let (output, cost) = command_cost::run(&writing, &scratch)?;
     if output.status.success() {
         Ok(cost)

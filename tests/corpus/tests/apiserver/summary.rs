@@ -28,6 +28,8 @@ pub(crate) struct DefinitionResult {
     kept: usize,
     /// Objects that the types changed.
     changed: Vec<(ObjectOrigin, String)>,
+    /// Samples that the API server does not serve as the corpus has them.
+    other_samples: Vec<String>,
 }
 
 // === impl Summary ===
@@ -38,7 +40,15 @@ impl Summary {
     }
 
     pub(crate) fn changed(&self) -> usize {
-        self.results.iter().map(|result| result.changed.len()).sum()
+        self.sum(|result| result.changed.len())
+    }
+
+    /// Everything but definitions and objects that are accepted and stay as they are.
+    pub(crate) fn problems(&self) -> Vec<String> {
+        self.results
+            .iter()
+            .flat_map(DefinitionResult::problems)
+            .collect()
     }
 
     fn sum(&self, of: impl Fn(&DefinitionResult) -> usize) -> usize {
@@ -65,9 +75,10 @@ impl fmt::Display for Summary {
         )?;
         write!(
             formatter,
-            "after: {} objects accepted and stored as before, {} not",
+            "after: {} objects accepted and stored as before, {} not; {} samples served otherwise",
             self.sum(|result| result.kept),
             self.changed(),
+            self.sum(|result| result.other_samples.len()),
         )
     }
 }
@@ -86,7 +97,21 @@ impl DefinitionResult {
             given_up: Vec::new(),
             kept: 0,
             changed: Vec::new(),
+            other_samples: Vec::new(),
         }
+    }
+
+    fn problems(&self) -> Vec<String> {
+        let of_objects = self.given_up.iter().chain(&self.changed);
+        let of_objects = of_objects.map(|(origin, problem)| format!("{origin}: {problem}"));
+        self.refused
+            .iter()
+            .chain(&self.broken)
+            .chain(&self.other_samples)
+            .cloned()
+            .chain(of_objects)
+            .map(|problem| format!("{}: {problem}", self.name))
+            .collect()
     }
 
     pub(crate) fn refuse(&mut self, problem: String) {
@@ -114,6 +139,10 @@ impl DefinitionResult {
         self.kept += 1;
     }
 
+    pub(crate) fn serve_otherwise(&mut self, problem: String) {
+        self.other_samples.push(problem);
+    }
+
     pub(crate) fn change(&mut self, origin: ObjectOrigin, problem: String) {
         self.changed.push((origin, problem));
     }
@@ -131,6 +160,7 @@ impl fmt::Display for DefinitionResult {
             given_up,
             kept,
             changed,
+            other_samples,
         } = self;
         write!(
             formatter,
@@ -138,7 +168,7 @@ impl fmt::Display for DefinitionResult {
             given_up.len(),
             changed.len(),
         )?;
-        for problem in refused.iter().chain(broken) {
+        for problem in refused.iter().chain(broken).chain(other_samples) {
             write!(formatter, "\n    {}", short(problem))?;
         }
         for (origin, problem) in given_up.iter().take(2) {
