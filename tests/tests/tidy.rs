@@ -19,7 +19,7 @@ use circles::circles;
 use items::{ItemKind, items_of};
 use layers::{Layers, Violation, violations};
 use sources::{SourceFile, crate_sources, repository};
-use words::{hidden_actors, retired_names, texts};
+use words::{hidden_actors, outside_folders, retired_names, texts};
 
 /// The folders with our own Rust sources.
 const SOURCES: &[&str] = &[
@@ -298,6 +298,27 @@ fn prose_names_the_actor() {
         }
     }
     assert_none(&found, "say who does it");
+}
+
+#[test]
+fn no_text_names_a_folder_outside_of_the_repository() {
+    let mut found = Vec::new();
+    for (path, text) in texts() {
+        // The rule itself has to spell what it forbids.
+        if path.starts_with("tests/tests/tidy") {
+            continue;
+        }
+        for (line, beginning) in outside_folders(&text) {
+            found.push(format!("{path}:{line}: \"{beginning}\""));
+        }
+    }
+    assert_none(&found, "a clone of the repository has no such folder");
+}
+
+#[test]
+fn a_folder_outside_of_the_repository_is_found() {
+    let text = "read `../shared/corpus`\ncd /work/main\nsrc/work/tests and unshared/corpus\n";
+    assert_eq!(outside_folders(text), [(1, "shared/"), (2, "/work/")]);
 }
 
 #[test]

@@ -39,6 +39,9 @@ const RETIRED: &[&str] = &[
 /// Prose that hides the actor.
 const HIDES_THE_ACTOR: &[&str] = &["nobody", "somebody", "whoever", "is told"];
 
+/// The beginnings of paths on one machine, and of folders beside the repository.
+const OUTSIDE: &[&str] = &["/work/", "/home/", "/root/", "/Users/", "/mnt/", "shared/"];
+
 /// The modules, types and functions of a file whose names are retired.
 ///
 /// Modules and types may not even contain such a word; a function may, since its name is closer
@@ -93,6 +96,22 @@ pub(crate) fn hidden_actors(text: &str) -> Vec<(usize, &'static str)> {
         for phrase in HIDES_THE_ACTOR {
             if padded.contains(&format!(" {phrase} ")) {
                 found.push((number + 1, *phrase));
+            }
+        }
+    }
+    found
+}
+
+/// The places in a text that name a folder outside of the repository, as line numbers with the
+/// beginning of the path.
+pub(crate) fn outside_folders(text: &str) -> Vec<(usize, &'static str)> {
+    let mut found = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        for beginning in OUTSIDE {
+            let mut at = line.match_indices(beginning).map(|(at, _)| &line[..at]);
+            // `unshared/` and `a/work/` are other folders.
+            if at.any(|before| !before.ends_with(|it: char| it.is_alphanumeric() || it == '.')) {
+                found.push((number + 1, *beginning));
             }
         }
     }
