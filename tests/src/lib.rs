@@ -23,6 +23,7 @@ pub mod prometheus;
 pub mod python_kopf;
 pub mod rewriting_webhook;
 pub mod sandbox;
+pub mod service_account;
 pub mod webhook;
 pub mod workspace;
 

@@ -13,6 +13,8 @@ mod continuity;
 mod errors;
 #[path = "parity/improvements.rs"]
 mod improvements;
+#[path = "parity/logins.rs"]
+mod logins;
 #[path = "parity/peering.rs"]
 mod peering;
 #[path = "parity/resources.rs"]

@@ -12,6 +12,8 @@ mod continuity;
 mod daemons;
 #[path = "runtime/deep_objects.rs"]
 mod deep_objects;
+#[path = "runtime/default_login.rs"]
+mod default_login;
 #[path = "runtime/discovery.rs"]
 mod discovery;
 #[path = "runtime/election.rs"]

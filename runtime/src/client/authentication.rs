@@ -1,5 +1,5 @@
-//! Authenticates requests by the credentials of login handlers, and logs in again when they expire
-//! or the API server rejects them.
+//! Authenticates requests by the credentials of login handlers, or of the default login, and logs in
+//! again when they expire or the API server rejects them.
 //!
 //! Each request uses the best credentials of that moment. The first request that finds none starts
 //! a login in a task of its own, and all of them wait for it. A request that gives up does not end
@@ -14,15 +14,18 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use http::{Request, Response, StatusCode};
 use jiff::Timestamp;
+use kopf_core::handler::HandlerId;
 use kube::Client;
 use kube::client::{Body, ClientBuilder};
 use tokio::sync::watch;
 use tower_service::Service;
 use tracing::{info, warn};
 
-use self::credential_pool::{CredentialPool, PooledCredentials};
+use self::credential_pool::{CredentialOffer, CredentialPool, PooledCredentials};
 use crate::client::backoff::Backoff;
-use crate::operator::hook::{Credentials, Hook, HookFailurePolicy, LoginContext, run_hooks};
+use crate::operator::hook::{
+    Credentials, Hook, HookFailurePolicy, LoginContext, default_login, run_hooks,
+};
 use crate::settings::Settings;
 use crate::task::UnnamedTasks;
 
@@ -41,8 +44,7 @@ pub(crate) struct Authenticator {
 /// The login handlers, and the credentials that they have found.
 struct Login {
     handlers: Vec<Hook<LoginContext>>,
-    default_backoff: Duration,
-    connect_timeout: Duration,
+    settings: Arc<Settings>,
     // Held for the length of a lookup.
     state: Mutex<LoginState>,
     /// Counts the logins that have ended.
@@ -76,15 +78,19 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 // === impl Authenticator ===
 
 impl Authenticator {
-    /// Calls the login handlers for the first time.
+    /// Calls the login handlers for the first time; the default login, if there are none.
     pub(crate) async fn log_in(
         logins: Vec<Hook<LoginContext>>,
-        settings: &Settings,
+        settings: &Arc<Settings>,
     ) -> Result<Arc<Self>, CredentialsExhausted> {
+        let handlers = if logins.is_empty() {
+            vec![default_login()]
+        } else {
+            logins
+        };
         let login = Login {
-            handlers: logins,
-            default_backoff: settings.execution.default_backoff,
-            connect_timeout: settings.networking.connect_timeout,
+            handlers,
+            settings: Arc::clone(settings),
             state: Mutex::new(LoginState {
                 pool: CredentialPool::default(),
                 pauses: Backoff::new(FIRST_PAUSE, LONGEST_PAUSE),
@@ -167,7 +173,7 @@ impl Authenticator {
             let response = credentials.client.send(request).await?;
             if response.status() != StatusCode::UNAUTHORIZED {
                 if !response.status().is_server_error() {
-                    self.login.state().accepted();
+                    self.login.state().accepted(&credentials);
                 }
                 return Ok(response);
             }
@@ -211,27 +217,28 @@ impl Login {
 
     /// Calls the login handlers until each is done, and keeps what they have found.
     async fn call_handlers(&self) {
-        let mut cx = LoginContext::new(self.state().pool.has_ever_had_any());
+        let mut cx = LoginContext::new(
+            self.state().pool.has_ever_had_any(),
+            Arc::clone(&self.settings),
+        );
         let failed = run_hooks(
             &self.handlers,
             &mut cx,
             HookFailurePolicy::RunAll,
-            self.default_backoff,
+            self.settings.execution.default_backoff,
         )
         .await;
         let mut errors: Vec<String> = failed.iter().map(ToString::to_string).collect();
-        let mut state = self.state();
+        let mut found = Vec::new();
         for (handler, credentials) in cx.found {
-            let offer = (
-                handler.to_string(),
-                credentials.fingerprint(),
-                credentials.rank(),
-                credentials.expiration(),
-            );
-            match client(credentials, self.connect_timeout) {
-                Ok(client) => state.pool.add(offer, client),
+            match self.offer(&handler, credentials).await {
+                Ok(offered) => found.push(offered),
                 Err(error) => errors.push(format!("`{handler}`: {error}")),
             }
+        }
+        let mut state = self.state();
+        for (offer, client) in found {
+            state.pool.add(offer, client);
         }
         if let Some(best) = state.pool.best(Timestamp::now()) {
             info!("logged in by `{}`", best.source);
@@ -239,9 +246,47 @@ impl Login {
         }
         drop(state);
         if errors.is_empty() {
-            errors.push("no login handler has new credentials".to_owned());
+            errors.push(self.without_new_credentials());
         }
         self.exhausted.send_replace(Some(errors.join("; ")));
+    }
+
+    /// The credentials with the client that uses them.
+    async fn offer(
+        &self,
+        handler: &HandlerId,
+        credentials: Credentials,
+    ) -> Result<(CredentialOffer, Client), String> {
+        let source = handler.to_string();
+        let connect_timeout = self.settings.networking.connect_timeout;
+        // Reads files, and runs the plugin of a kubeconfig, which may take long.
+        let made = tokio::task::spawn_blocking(move || {
+            let mut offer = CredentialOffer {
+                source,
+                fingerprint: credentials.fingerprint(),
+                priority: credentials.rank(),
+                expiration: credentials.expiration(),
+                tries: credentials.tries(),
+            };
+            let client = client(credentials, connect_timeout)?;
+            let ends = [offer.expiration, *client.valid_until()];
+            offer.expiration = ends.into_iter().flatten().min();
+            Ok::<_, String>((offer, client))
+        });
+        made.await.map_err(|panic| panic.to_string())?
+    }
+
+    /// The reason if no login handler fails, and none has credentials that may be tried.
+    fn without_new_credentials(&self) -> String {
+        let state = self.state();
+        let rejected: Vec<String> = state.pool.rejected().map(|it| format!("`{it}`")).collect();
+        if rejected.is_empty() {
+            return "no login handler has credentials".to_owned();
+        }
+        format!(
+            "the API server rejects the credentials of {}, and there are no others",
+            rejected.join(" and ")
+        )
     }
 
     fn state(&self) -> MutexGuard<'_, LoginState> {
@@ -258,9 +303,10 @@ impl LoginState {
     }
 
     /// The API server has accepted the credentials of a request.
-    fn accepted(&mut self) {
+    fn accepted(&mut self, credentials: &PooledCredentials<Client>) {
         self.unproven = false;
         self.pauses.reset();
+        self.pool.accept(credentials);
     }
 
     /// The pause before the next login; none if the last one was of use.

@@ -3,6 +3,7 @@
 //! Probe handlers run as tasks of the operator, not on the thread of the health endpoint, and all
 //! at once. Probes that arrive within the cache time get the same results.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -13,6 +14,7 @@ use tokio::time::Instant;
 
 use crate::index::Indices;
 use crate::operator::hook::{Hook, ProbeContext};
+use crate::settings::Settings;
 
 /// How long a probe waits for the handlers. Later results are cached for the next probe.
 const TIMEOUT: Duration = Duration::from_secs(8);
@@ -48,7 +50,7 @@ pub(crate) struct ProbeRunner {
     pub(crate) probes: Vec<Hook<ProbeContext>>,
     pub(crate) client: Client,
     pub(crate) indices: Indices,
-    pub(crate) cached_for: Duration,
+    pub(crate) settings: Arc<Settings>,
 }
 
 /// Makes a channel to the probe handlers; without a receiver if there are none.
@@ -103,7 +105,7 @@ impl ProbeRunner {
         while let Some(request) = receiver.probe_requests.recv().await {
             let fresh = cached
                 .take()
-                .filter(|(at, _)| at.elapsed() < self.cached_for);
+                .filter(|(at, _)| at.elapsed() < self.settings.health.probe_cache);
             let (at, probed) = match fresh {
                 Some(fresh) => fresh,
                 None => {
@@ -121,7 +123,8 @@ impl ProbeRunner {
     async fn probe(&self) -> ProbeOutcome {
         let calls = self.probes.iter().map(async |probe| {
             let (client, indices) = (self.client.clone(), self.indices.clone());
-            let answer = probe.call_once(client, indices).await?;
+            let settings = Arc::clone(&self.settings);
+            let answer = probe.call_once(client, settings, indices).await?;
             Ok((probe.id(), answer))
         });
         let mut results = Map::new();

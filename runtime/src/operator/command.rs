@@ -105,7 +105,7 @@ impl Operator {
         let requests = Arc::clone(&self.requests);
         let logins = std::mem::take(&mut self.handlers.logins);
         block_on(async {
-            let connection = connect(requests, logins, &self.settings).await?;
+            let connection = connect(requests, logins, &Arc::new(self.settings.clone())).await?;
             act(self, connection.client).await
         })
     }

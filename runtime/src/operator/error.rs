@@ -76,15 +76,9 @@ pub enum Error {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The login handlers have found no credentials that the cluster accepts.
+    /// There is no cluster, or no credentials that it accepts.
     #[error(transparent)]
     Login(CredentialsExhausted),
-    /// Neither the environment nor a kubeconfig names a cluster.
-    #[error("no cluster to connect to")]
-    Config(#[source] Box<kube::config::InferConfigError>),
-    /// No client can be made from the configuration of the cluster.
-    #[error("the client for the cluster could not be made")]
-    Client(#[source] Box<kube::Error>),
     /// The operating system refused to start threads or to deliver signals.
     #[error("the process could not be set up")]
     Process(#[source] std::io::Error),

@@ -39,7 +39,7 @@ impl Error {
             | Self::Settings(_)
             | Self::LeaderElection(_) => DECLARATION,
             Self::Startup(_) => STARTUP,
-            Self::Login(_) | Self::Config(_) | Self::Client(_) => ACCESS,
+            Self::Login(_) => ACCESS,
             Self::Admission(_) | Self::Health(_) | Self::Peering(_) | Self::Definition { .. } => {
                 ENVIRONMENT
             }

@@ -21,6 +21,7 @@ pub use self::credentials::{Credentials, LoginResult};
 pub(crate) use self::handler::Hook;
 pub use self::handler::HookHandler;
 pub use self::login::LoginContext;
+pub(crate) use self::login::default_login;
 pub use self::probe::ProbeContext;
 pub use self::run::HookFailure;
 pub(crate) use self::run::{HookFailurePolicy, run_hooks};

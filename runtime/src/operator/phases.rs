@@ -39,7 +39,7 @@ impl Operator {
     /// until the cluster answers again.
     pub async fn run(self, client: Client, stop: impl Future<Output = ()>) -> Result<(), Error> {
         let client = with_metrics(client, Arc::clone(&self.requests));
-        let connect = async |logins: Vec<_>, _: &Settings| {
+        let connect = async |logins: Vec<_>, _: &Arc<Settings>| {
             if !logins.is_empty() {
                 warn!("login handlers are not called: the operator was given a client");
             }
@@ -58,7 +58,8 @@ impl Operator {
     /// As [`run`](Self::run), and if there is no cluster or no access to it.
     pub async fn connect_and_run(self, stop: impl Future<Output = ()>) -> Result<(), Error> {
         let requests = Arc::clone(&self.requests);
-        let connect = async |logins, settings: &Settings| connect(requests, logins, settings).await;
+        let connect =
+            async |logins, settings: &Arc<Settings>| connect(requests, logins, settings).await;
         run(self, connect, stop).await
     }
 }
@@ -69,7 +70,10 @@ impl Operator {
 /// cleanup handlers in any case.
 async fn run(
     mut operator: Operator,
-    connect: impl AsyncFnOnce(Vec<Hook<LoginContext>>, &Settings) -> Result<ClusterConnection, Error>,
+    connect: impl AsyncFnOnce(
+        Vec<Hook<LoginContext>>,
+        &Arc<Settings>,
+    ) -> Result<ClusterConnection, Error>,
     stop: impl Future<Output = ()>,
 ) -> Result<(), Error> {
     let mut observability = Observability::start(&operator)?;
@@ -88,11 +92,10 @@ async fn run(
     operator.shutdown_timeout.set(&operator.settings.shutdown);
     let cleanups = std::mem::take(&mut operator.handlers.cleanups);
     let indices = operator.indices.clone();
-    let default_backoff = operator.settings.execution.default_backoff;
+    let settings = Arc::new(operator.settings.clone());
     let logins = std::mem::take(&mut operator.handlers.logins);
-    let deadline = operator.settings.shutdown.deadline;
     let connected = tokio::select! {
-        connected = connect(logins, &operator.settings) => connected.map(Some),
+        connected = connect(logins, &settings) => connected.map(Some),
         () = &mut stop => Ok(None),
     };
     let (client, ended) = match connected {
@@ -115,9 +118,10 @@ async fn run(
     let begun = stopped.get().map_or_else(Instant::now, |stopped| *stopped);
     let least = Instant::now() + MIN_CLEANUP_TIME;
     let end = begun
-        .checked_add(deadline)
+        .checked_add(settings.shutdown.deadline)
         .map_or(least + LONGEST_CLEANUP_TIME, |end| end.max(least));
-    let mut cx = CleanupContext::new(client, indices);
+    let default_backoff = settings.execution.default_backoff;
+    let mut cx = CleanupContext::new(client, settings, indices);
     let cleaned = clean_up(&cleanups, &mut cx, default_backoff, end).await;
     ended?;
     cleaned

@@ -6,6 +6,7 @@ use std::time::Duration;
 use kopf_runtime::{
     ChangeHandler, Error, ErrorMode, HandlerError, HookHandler, Hooks, Namespaces, On, Operator,
 };
+use kopf_tests::health_client::HealthClient;
 use kopf_tests::{FaultProxy, TestResult};
 use tokio::sync::oneshot;
 
@@ -186,5 +187,40 @@ async fn cleanup_handlers_also_run_after_an_error_and_end_at_the_deadline() -> T
         "{ended:?}"
     );
     assert_eq!(fixture.next_report().await, "tear_down");
+    Ok(())
+}
+
+#[tokio::test]
+async fn cleanup_and_probe_handlers_can_read_the_settings() -> TestResult {
+    let mut fixture = HandlerFixture::new("readable-settings").await?;
+    let hooks = hooks(&fixture)
+        .startup(HookHandler::new("tune"), |_, cx| {
+            Box::pin(async {
+                cx.settings().queueing.worker_limit = Some(7);
+                Ok(())
+            })
+        })
+        .probe(HookHandler::new("limit"), |_, cx| {
+            Box::pin(async {
+                let limit = cx.settings().queueing.worker_limit;
+                cx.set_result(&limit)?;
+                Ok(())
+            })
+        })
+        .cleanup(HookHandler::new("tear_down"), |scripts, cx| {
+            Box::pin(async {
+                let limit = cx.settings().queueing.worker_limit;
+                scripts.report(format!("{limit:?}"));
+                Ok(())
+            })
+        });
+    let health = HealthClient::on_free_port().await?;
+    let address = format!("http://{}/healthz", health.address()).parse()?;
+    let operator = operator(&fixture, hooks).liveness(address);
+    let running = operator.spawn(fixture.sandbox.client());
+    running.ready().await?;
+    assert_eq!(health.get("/healthz").await?.json()["limit"], 7);
+    running.stop().await?;
+    assert_eq!(fixture.next_report().await, "Some(7)");
     Ok(())
 }

@@ -6,16 +6,15 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
-use k8s_openapi::api::core::v1::ServiceAccount;
 use kopf_runtime::{
     ChangeHandler, Credentials, Error, HandlerError, HookHandler, Hooks, LoginResult, Namespaces,
     On, Operator, Settings,
 };
+use kopf_tests::service_account::{create_account, delete_account};
 use kopf_tests::{TestFailure, TestResult, try_eventually};
-use kube::Api;
-use kube::api::{DeleteParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -46,19 +45,6 @@ impl QueuedCredentials {
     }
 }
 
-/// A service account with all permissions.
-const ACCOUNT: &str = r#"
-apiVersion: v1
-kind: ServiceAccount
-metadata: {name: $NAME, namespace: $NAMESPACE}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: $NAME-$NAMESPACE}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
-subjects: [{kind: ServiceAccount, name: $NAME, namespace: $NAMESPACE}]
-"#;
-
 struct ClusterCredentials<'a> {
     fixture: &'a HandlerFixture,
     config: kube::Config,
@@ -88,30 +74,8 @@ impl<'a> ClusterCredentials<'a> {
 
     /// The credentials of a new service account.
     async fn account(&self, name: &str) -> Result<Credentials, TestFailure> {
-        let namespace = self.fixture.sandbox.namespace();
-        let yaml = ACCOUNT.replace("$NAMESPACE", namespace);
-        self.fixture
-            .sandbox
-            .apply_shared(&yaml.replace("$NAME", name))
-            .await?;
-        let request = TokenRequest {
-            spec: Some(TokenRequestSpec::default()),
-            ..TokenRequest::default()
-        };
-        let params = PostParams::default();
-        let token = self
-            .accounts()
-            .create_token_request(name, &params, &request)
-            .await?;
-        let token = token.status.and_then(|status| status.token);
-        Ok(self.with_token(&token.expect("it was granted")))
-    }
-
-    fn accounts(&self) -> Api<ServiceAccount> {
-        Api::namespaced(
-            self.fixture.sandbox.client(),
-            self.fixture.sandbox.namespace(),
-        )
+        let token = create_account(&self.fixture.sandbox, name).await?;
+        Ok(self.with_token(&token))
     }
 }
 
@@ -164,10 +128,9 @@ async fn rejected_credentials_are_replaced_and_not_tried_again() -> TestResult {
 async fn revoked_credentials_are_renewed_while_the_operator_runs() -> TestResult {
     let mut fixture = HandlerFixture::new("relogin").await?;
     let queued = Arc::new(QueuedCredentials::default());
-    let (accounts, first, second) = {
+    let (first, second) = {
         let credentials = ClusterCredentials::of(&fixture).await?;
         (
-            credentials.accounts(),
             credentials.account("first").await?,
             credentials.account("second").await?,
         )
@@ -178,7 +141,7 @@ async fn revoked_credentials_are_renewed_while_the_operator_runs() -> TestResult
     fixture.create("one", 1).await?;
     fixture.wait_until_handled("one", 1).await?;
     fixture.next_call().await;
-    accounts.delete("first", &DeleteParams::default()).await?;
+    delete_account(&fixture.sandbox, "first").await?;
     let mut number = 1;
     try_eventually("the first credentials are rejected", async || {
         number += 1;
@@ -232,7 +195,7 @@ async fn without_valid_credentials_the_operator_ends_with_an_error() -> TestResu
     let ended = running.await?.expect_err("there are no credentials");
     assert_eq!(
         ended.to_string(),
-        "there is no access to the cluster: no login handler has new credentials"
+        "there is no access to the cluster: no login handler has credentials"
     );
     let wrong = ClusterCredentials::of(&fixture).await?.with_token("wrong");
     queued.main.lock().unwrap().push_back(Some(wrong));
@@ -392,5 +355,84 @@ async fn logins_whose_credentials_are_all_rejected_are_made_in_growing_pauses() 
     );
     drop(stop);
     running.await??;
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_scheme_of_a_token_is_sent_to_the_api_server() -> TestResult {
+    let mut fixture = HandlerFixture::new("schemes").await?;
+    let queued = Arc::new(QueuedCredentials::default());
+    {
+        let credentials = ClusterCredentials::of(&fixture).await?;
+        // The API server knows one scheme, in any case, and takes others for anonymous requests.
+        let account = credentials.account("first").await?.scheme("bEARER");
+        queued.main.lock().unwrap().push_back(Some(account));
+    }
+    let (stop, running) = start(operator(&fixture, &queued));
+    fixture.create("one", 1).await?;
+    assert_eq!(fixture.next_call().await.object, "one");
+    fixture.wait_until_handled("one", 1).await?;
+    assert_eq!(*queued.calls.lock().unwrap(), ["main false", "spare false"]);
+    drop(stop);
+    running.await??;
+    Ok(())
+}
+
+/// The header by which an operator with these credentials authenticates. API servers accept no
+/// passwords any more, so this is a server that only reads the request.
+async fn sent_header(change: fn(Credentials) -> Credentials) -> Result<String, TestFailure> {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+    let address = format!("http://{}", listener.local_addr()?).parse()?;
+    let queued = Arc::new(QueuedCredentials::default());
+    let credentials = change(Credentials::new(address));
+    queued.main.lock().unwrap().push_back(Some(credentials));
+    let fixture = HandlerFixture::new("header").await?;
+    let (_stop, running) = start(operator(&fixture, &queued));
+    let (connection, _) = listener.accept().await?;
+    let mut lines = BufReader::new(connection).lines();
+    while let Some(line) = lines.next_line().await? {
+        if let Some((name, value)) = line.split_once(": ")
+            && name.eq_ignore_ascii_case("authorization")
+        {
+            running.abort();
+            return Ok(value.to_owned());
+        }
+    }
+    Err(TestFailure::new("the request has no such header"))
+}
+
+#[tokio::test]
+async fn names_with_passwords_and_schemes_without_tokens_are_sent_as_by_kopf() -> TestResult {
+    let basic = sent_header(|it| it.basic("aladdin", "opensesame")).await?;
+    assert_eq!(basic, "Basic YWxhZGRpbjpvcGVuc2VzYW1l");
+    let token = sent_header(|it| it.token("abc").scheme("Token")).await?;
+    assert_eq!(token, "Token abc");
+    let scheme = sent_header(|it| it.scheme("Negotiate abc")).await?;
+    assert_eq!(scheme, "Negotiate abc");
+    Ok(())
+}
+
+#[tokio::test]
+async fn login_handlers_can_read_the_settings() -> TestResult {
+    let fixture = HandlerFixture::new("login-settings").await?;
+    let hooks = Hooks::new(&fixture.scripts)
+        .startup(HookHandler::new("tune"), |_, cx| {
+            Box::pin(async {
+                cx.settings().networking.connect_timeout = Duration::from_secs(7);
+                Ok(())
+            })
+        })
+        .login(HookHandler::new("read"), |_, cx| {
+            Box::pin(async {
+                let timeout = cx.settings().networking.connect_timeout;
+                Err(HandlerError::permanent(format!("{timeout:?}")))
+            })
+        });
+    let operator = Operator::new("logins").handlers(hooks.build());
+    let ended = operator.connect_and_run(std::future::pending()).await;
+    assert_eq!(
+        ended.expect_err("no credentials").to_string(),
+        "there is no access to the cluster: `read` has failed: 7s"
+    );
     Ok(())
 }

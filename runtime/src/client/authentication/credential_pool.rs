@@ -11,7 +11,7 @@ const REJECTED_REMEMBERED: usize = 3;
 #[derive(Debug)]
 pub(super) struct CredentialPool<C> {
     credentials: Vec<PooledCredentials<C>>,
-    rejected: VecDeque<(String, u64)>,
+    rejected: VecDeque<RejectedCredentials>,
     /// The number of credentials added so far.
     serial: u64,
 }
@@ -27,8 +27,25 @@ pub(super) struct PooledCredentials<C> {
     serial: u64,
 }
 
-/// The login handler, the fingerprint, the priority and the expiration of credentials.
-pub(super) type CredentialOffer = (String, u64, i64, Option<Timestamp>);
+/// Credentials that a login handler has found.
+#[derive(Debug, Clone)]
+pub(super) struct CredentialOffer {
+    /// The id of the login handler.
+    pub(super) source: String,
+    pub(super) fingerprint: u64,
+    pub(super) priority: i64,
+    pub(super) expiration: Option<Timestamp>,
+    /// The number of rejections after which the same credentials are not tried again.
+    pub(super) tries: u32,
+}
+
+/// Credentials that the API server has rejected since it last accepted them.
+#[derive(Debug)]
+struct RejectedCredentials {
+    source: String,
+    fingerprint: u64,
+    times: u32,
+}
 
 impl<C> Default for CredentialPool<C> {
     fn default() -> Self {
@@ -50,25 +67,20 @@ impl<C: Clone> CredentialPool<C> {
         best.cloned()
     }
 
-    /// Adds credentials, unless they were rejected before. They replace those of the same handler.
-    pub(super) fn add(
-        &mut self,
-        (source, fingerprint, priority, expiration): CredentialOffer,
-        client: C,
-    ) {
-        let rejected = (source, fingerprint);
-        if self.rejected.contains(&rejected) {
+    /// Adds credentials, unless they were rejected too often. They replace those of the same handler.
+    pub(super) fn add(&mut self, offer: CredentialOffer, client: C) {
+        let rejected = self.rejected.iter().find(|it| it.is_of(&offer));
+        if rejected.is_some_and(|it| it.times >= offer.tries) {
             return;
         }
-        let (source, fingerprint) = rejected;
         self.serial += 1;
-        self.credentials.retain(|it| it.source != source);
+        self.credentials.retain(|it| it.source != offer.source);
         self.credentials.push(PooledCredentials {
-            source,
+            source: offer.source,
             client,
-            fingerprint,
-            priority,
-            expiration,
+            fingerprint: offer.fingerprint,
+            priority: offer.priority,
+            expiration: offer.expiration,
             serial: self.serial,
         });
     }
@@ -81,20 +93,54 @@ impl<C: Clone> CredentialPool<C> {
         if self.credentials.len() == before {
             return false;
         }
-        let source = &rejected.source;
-        let of_source = |known: &&(String, u64)| known.0 == *source;
+        let PooledCredentials {
+            source,
+            fingerprint,
+            ..
+        } = rejected;
+        let mut earlier = self.rejected.iter_mut();
+        if let Some(same) =
+            earlier.find(|it| it.source == *source && it.fingerprint == *fingerprint)
+        {
+            same.times += 1;
+            return true;
+        }
+        let of_source = |known: &&RejectedCredentials| known.source == *source;
         if self.rejected.iter().filter(of_source).count() >= REJECTED_REMEMBERED
-            && let Some(oldest) = self.rejected.iter().position(|it| it.0 == *source)
+            && let Some(oldest) = self.rejected.iter().position(|it| it.source == *source)
         {
             self.rejected.remove(oldest);
         }
-        self.rejected
-            .push_back((source.clone(), rejected.fingerprint));
+        self.rejected.push_back(RejectedCredentials {
+            source: source.clone(),
+            fingerprint: *fingerprint,
+            times: 1,
+        });
         true
+    }
+
+    /// Forgets the rejections of credentials that the API server accepts again.
+    pub(super) fn accept(&mut self, accepted: &PooledCredentials<C>) {
+        self.rejected
+            .retain(|it| it.source != accepted.source || it.fingerprint != accepted.fingerprint);
+    }
+
+    /// The login handlers whose credentials were rejected, each once.
+    pub(super) fn rejected(&self) -> impl Iterator<Item = &str> {
+        let mut sources: Vec<&str> = self.rejected.iter().map(|it| &*it.source).collect();
+        sources.sort_unstable();
+        sources.dedup();
+        sources.into_iter()
     }
 
     pub(super) fn has_ever_had_any(&self) -> bool {
         self.serial > 0
+    }
+}
+
+impl RejectedCredentials {
+    fn is_of(&self, offer: &CredentialOffer) -> bool {
+        self.source == offer.source && self.fingerprint == offer.fingerprint
     }
 }
 
@@ -107,7 +153,13 @@ mod tests {
     }
 
     fn offer(source: &str, fingerprint: u64, priority: i64, end: Option<i64>) -> CredentialOffer {
-        (source.to_owned(), fingerprint, priority, end.map(at))
+        CredentialOffer {
+            source: source.to_owned(),
+            fingerprint,
+            priority,
+            expiration: end.map(at),
+            tries: 1,
+        }
     }
 
     fn best(pool: &mut CredentialPool<()>, now: i64) -> Option<u64> {
@@ -157,5 +209,28 @@ mod tests {
         pool.add(offer("a", 1, 5, None), ());
         pool.add(offer("a", 2, 0, None), ());
         assert_eq!(best(&mut pool, 0), Some(2));
+    }
+
+    #[test]
+    fn credentials_that_others_renew_are_tried_again_until_their_tries_are_used_up() {
+        let mut pool = CredentialPool::default();
+        let twice = || CredentialOffer {
+            tries: 2,
+            ..offer("a", 1, 0, None)
+        };
+        let reject = |pool: &mut CredentialPool<()>| {
+            pool.add(twice(), ());
+            let key = pool.best(at(0)).unwrap();
+            assert!(pool.reject(&key));
+        };
+        reject(&mut pool);
+        pool.add(twice(), ());
+        let accepted = pool.best(at(0)).unwrap();
+        pool.accept(&accepted);
+        reject(&mut pool);
+        reject(&mut pool);
+        pool.add(twice(), ());
+        assert_eq!(best(&mut pool, 0), None);
+        assert_eq!(pool.rejected().collect::<Vec<_>>(), ["a"]);
     }
 }

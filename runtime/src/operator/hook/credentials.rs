@@ -6,6 +6,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use http::Uri;
+use http::header::{AUTHORIZATION, HeaderValue};
 use jiff::Timestamp;
 use kube::Config;
 use serde_json::{Map, Value};
@@ -17,17 +18,40 @@ use crate::handler::error::HandlerError;
 /// The result of a login handler: credentials, or `None` if it has none.
 pub type LoginResult = Result<Option<Credentials>, HandlerError>;
 
+/// The keys of a kubeconfig that name files with the authentication of the user.
+const FILES: [&str; 3] = ["tokenFile", "client-certificate", "client-key"];
+
+/// The keys of a kubeconfig for plugins that make tokens or certificates.
+const PLUGINS: [&str; 2] = ["exec", "auth-provider"];
+
+/// The number of times that credentials are tried which another program may renew at any moment.
+const TRIES_OF_RENEWED: u32 = 3;
+
 /// The address of a cluster, its certificate authorities, and the user's authentication.
 ///
 /// The operator uses the credentials with the highest priority first. It does not use credentials
-/// again that the API server has rejected, or that have expired.
+/// again that the API server has rejected, or that have expired. Credentials that another program
+/// renews, such as those of a kubeconfig, a file or a plugin, get three tries.
 #[derive(Clone)]
 pub struct Credentials {
     config: Config,
     /// The authentication of the user, with the keys of a kubeconfig.
     user: Map<String, Value>,
+    /// The scheme of the `Authorization` header, if it is not `Bearer`.
+    scheme: Option<String>,
     priority: i64,
     expiration: Option<Timestamp>,
+    /// Whether they come from where the default login looks for them.
+    inferred: bool,
+}
+
+/// The authentication of a user cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum InvalidCredentials {
+    #[error("the user is invalid: {0}")]
+    User(#[from] serde_json::Error),
+    #[error("the token or its scheme has characters that a header cannot have")]
+    Header,
 }
 
 impl Credentials {
@@ -43,8 +67,13 @@ impl Credentials {
     /// A permanent error if there is neither.
     pub async fn infer() -> LoginResult {
         match Config::infer().await {
-            Ok(config) => Ok(Some(Self::from(config))),
-            Err(error) => Err(HandlerError::permanent(error.to_string())),
+            Ok(config) => Ok(Some(Self {
+                inferred: true,
+                ..Self::from(config)
+            })),
+            Err(error) => Err(HandlerError::permanent(format!(
+                "no cluster to connect to: {error}"
+            ))),
         }
     }
 
@@ -52,6 +81,14 @@ impl Credentials {
     #[must_use]
     pub fn token(self, token: impl Into<String>) -> Self {
         self.with_user("token", token.into())
+    }
+
+    /// Sends the token with another scheme than `Bearer`, which a proxy before the API server may
+    /// want; without a token, this is the whole `Authorization` header.
+    #[must_use]
+    pub fn scheme(mut self, scheme: impl Into<String>) -> Self {
+        self.scheme = Some(scheme.into());
+        self
     }
 
     /// Authenticates by a user name and a password.
@@ -117,21 +154,48 @@ impl Credentials {
         self.expiration
     }
 
+    /// The number of rejections after which they are not tried again.
+    pub(crate) fn tries(&self) -> u32 {
+        let mut renewed = FILES.iter().chain(&PLUGINS);
+        if self.inferred || renewed.any(|key| self.user.contains_key(*key)) {
+            TRIES_OF_RENEWED
+        } else {
+            1
+        }
+    }
+
     /// A value that is equal for the same server and user, whatever the priority and expiration.
+    /// Files count by what is in them.
     pub(crate) fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.config.cluster_url.hash(&mut hasher);
         self.config.root_cert.hash(&mut hasher);
+        self.scheme.hash(&mut hasher);
         Value::Object(self.user.clone())
             .to_string()
             .hash(&mut hasher);
+        let files = FILES.iter().filter_map(|key| self.user.get(*key)?.as_str());
+        for file in files {
+            // A file that cannot be read is reported when the client is made.
+            std::fs::read(file).ok().hash(&mut hasher);
+        }
         hasher.finish()
     }
 
     /// # Errors
-    /// If the authentication of the user cannot be read.
-    pub(crate) fn into_config(self) -> Result<Config, serde_json::Error> {
+    /// If the authentication of the user cannot be used.
+    pub(crate) fn into_config(mut self) -> Result<Config, InvalidCredentials> {
         let mut config = self.config;
+        if let Some(scheme) = self.scheme {
+            let text = match self.user.remove("token") {
+                Some(Value::String(token)) => format!("{scheme} {token}"),
+                _ => scheme,
+            };
+            let header = HeaderValue::try_from(text);
+            let mut header = header.map_err(|_| InvalidCredentials::Header)?;
+            header.set_sensitive(true);
+            config.headers.push((AUTHORIZATION, header));
+        }
         config.auth_info = serde_json::from_value(Value::Object(self.user))?;
         // Each caller in this crate decides how long to retry, and when not to.
         config.default_retry = false;
@@ -154,8 +218,10 @@ impl From<Config> for Credentials {
         Self {
             config,
             user,
+            scheme: None,
             priority: 0,
             expiration: None,
+            inferred: false,
         }
     }
 }
@@ -206,5 +272,36 @@ mod tests {
         let user = serde_json::to_value(&config.auth_info).unwrap();
         assert_eq!(user["token"], "secret-token");
         assert_eq!(user["client-certificate-data"], "Y2VydGlmaWNhdGU=");
+    }
+
+    #[test]
+    fn the_fingerprint_changes_with_the_content_of_files() {
+        let path = std::env::temp_dir().join(format!("kopf-token-{}", std::process::id()));
+        let with_file = || server().with_user("tokenFile", path.display().to_string());
+        std::fs::write(&path, "one").unwrap();
+        let one = with_file().fingerprint();
+        assert_eq!(with_file().fingerprint(), one);
+        std::fs::write(&path, "two").unwrap();
+        assert_ne!(with_file().fingerprint(), one);
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!((with_file().tries(), server().token("one").tries()), (3, 1));
+    }
+
+    #[test]
+    fn the_scheme_of_a_token_is_that_of_the_header() {
+        let header = |credentials: Credentials| {
+            let config = credentials.into_config().unwrap();
+            let user = serde_json::to_value(&config.auth_info).unwrap();
+            assert_eq!(user["token"], Value::Null);
+            assert!(config.headers[0].1.is_sensitive());
+            config.headers[0].1.to_str().unwrap().to_owned()
+        };
+        assert_eq!(header(server().token("abc").scheme("Token")), "Token abc");
+        assert_eq!(header(server().scheme("Negotiate")), "Negotiate");
+        assert!(server().scheme("a\nb").into_config().is_err());
+        assert_ne!(
+            server().token("abc").scheme("Token").fingerprint(),
+            server().token("abc").fingerprint()
+        );
     }
 }

@@ -1,18 +1,25 @@
 //! Login handlers, which find credentials for the cluster.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use kopf_core::handler::HandlerId;
 
 use super::credentials::{Credentials, LoginResult};
 use super::handler::{Hook, HookAttempt, HookFunction, HookHandler};
-use crate::handler::error::HandlerResult;
+use crate::handler::error::{HandlerError, HandlerResult};
+use crate::settings::Settings;
+
+/// The attempts of the default login to read a kubeconfig again, which may be half written.
+const READS: u32 = 3;
+const READ_PAUSE: Duration = Duration::from_secs(1);
 
 /// The context of login handlers, which run when the operator has no valid credentials.
 pub struct LoginContext {
     pub(super) attempt: HookAttempt,
     renewal: bool,
+    settings: Arc<Settings>,
     pub(crate) found: Vec<(HandlerId, Credentials)>,
 }
 
@@ -22,10 +29,11 @@ pub(super) struct LoginAdapter<S> {
 }
 
 impl LoginContext {
-    pub(crate) fn new(renewal: bool) -> Self {
+    pub(crate) fn new(renewal: bool, settings: Arc<Settings>) -> Self {
         Self {
             attempt: HookAttempt::none(),
             renewal,
+            settings,
             found: Vec::new(),
         }
     }
@@ -33,6 +41,11 @@ impl LoginContext {
     /// Whether earlier credentials were rejected by the API server, or have expired.
     pub fn is_renewal(&self) -> bool {
         self.renewal
+    }
+
+    /// The settings with which the operator runs.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
     }
 }
 
@@ -46,6 +59,22 @@ pub(super) fn hook<S: Send + Sync + 'static>(
         declared,
         function: Box::new(LoginAdapter { state, function }),
     }
+}
+
+/// The login of operators without login handlers: a kubeconfig, or the service account of the pod.
+pub(crate) fn default_login() -> Hook<LoginContext> {
+    let declared = HookHandler::new("default_login").retries(READS);
+    hook(&Arc::new(()), declared, |(), cx| {
+        Box::pin(async move {
+            let found = Credentials::infer().await;
+            match found {
+                Err(error) if cx.is_renewal() => {
+                    Err(HandlerError::temporary(error.to_string()).after(READ_PAUSE))
+                }
+                found => found,
+            }
+        })
+    })
 }
 
 impl<S: Send + Sync> HookFunction<LoginContext> for LoginAdapter<S> {

@@ -1,5 +1,6 @@
 //! Probe handlers, which take part in the liveness probe.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -13,11 +14,13 @@ use super::handler::{Hook, HookAttempt};
 use crate::events::span;
 use crate::index::{Index, IndexView, Indices};
 use crate::process::execute::invoke::supervised;
+use crate::settings::Settings;
 
 /// The context of probe handlers, which run when Kubernetes probes the liveness endpoint.
 pub struct ProbeContext {
     pub(super) attempt: HookAttempt,
     client: Client,
+    settings: Arc<Settings>,
     indices: Indices,
     result: Option<Value>,
 }
@@ -36,6 +39,11 @@ impl ProbeContext {
     /// A client for the cluster.
     pub fn client(&self) -> &Client {
         &self.client
+    }
+
+    /// The settings with which the operator runs.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// An index of the operator, always in its current state.
@@ -57,6 +65,7 @@ impl Hook<ProbeContext> {
     pub(crate) async fn call_once(
         &self,
         client: Client,
+        settings: Arc<Settings>,
         indices: Indices,
     ) -> Result<Option<Value>, String> {
         let policy = &self.declared.policy;
@@ -69,6 +78,7 @@ impl Hook<ProbeContext> {
                 runtime: Duration::ZERO,
             },
             client,
+            settings,
             indices,
             result: None,
         };

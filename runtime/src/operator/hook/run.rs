@@ -160,7 +160,7 @@ mod tests {
             .cleanup(declared, bad)
             .cleanup(HookHandler::new("good"), good)
             .build();
-        let mut cx = CleanupContext::new(None, Indices::default());
+        let mut cx = CleanupContext::new(None, Arc::default(), Indices::default());
         let failed = run_hooks(&handlers.cleanups, &mut cx, on_failure, BACKOFF).await;
         let count = |of: &AtomicU32| of.load(Ordering::Relaxed);
         (failed, count(&calls.bad), count(&calls.good))

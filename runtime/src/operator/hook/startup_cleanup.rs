@@ -1,5 +1,7 @@
 //! The contexts of startup and cleanup handlers.
 
+use std::sync::Arc;
+
 use kube::Client;
 
 use super::handler::HookAttempt;
@@ -21,6 +23,7 @@ pub struct StartupContext {
 pub struct CleanupContext {
     pub(super) attempt: HookAttempt,
     client: Option<Client>,
+    settings: Arc<Settings>,
     indices: Indices,
 }
 
@@ -55,10 +58,11 @@ impl StartupContext {
 // === impl CleanupContext ===
 
 impl CleanupContext {
-    pub(crate) fn new(client: Option<Client>, indices: Indices) -> Self {
+    pub(crate) fn new(client: Option<Client>, settings: Arc<Settings>, indices: Indices) -> Self {
         Self {
             attempt: HookAttempt::none(),
             client,
+            settings,
             indices,
         }
     }
@@ -66,6 +70,11 @@ impl CleanupContext {
     /// An index of the operator, in its last state.
     pub fn index<I: Index>(&self, index: I) -> IndexView<I> {
         self.indices.get(index)
+    }
+
+    /// The settings with which the operator ran.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// A client for the cluster; none if the operator ends because it found no cluster.

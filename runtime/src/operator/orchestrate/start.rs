@@ -99,7 +99,7 @@ impl PartStarter<'_> {
                 probes,
                 client: self.client.clone(),
                 indices: self.indices.clone(),
-                cached_for: self.settings.health.probe_cache,
+                settings: Arc::clone(&self.settings),
             };
             tasks.spawn("probes", probing.run(requests));
         }
