@@ -122,6 +122,7 @@ pub use operator::hook::{
     CleanupContext, Credentials, HookFailure, HookHandler, Hooks, LoginContext, LoginResult,
     OperatorHandlers, ProbeContext, StartupContext,
 };
+pub use operator::logging::{LogAlreadySetUp, LogFormat, LogSetup, LogVerbosity};
 pub use operator::{Error, Namespaces, Operator};
 pub use registration::{Resource, ResourceHandlers};
 pub use settings::{

@@ -13,7 +13,7 @@ mod exit;
 mod freeze;
 pub(crate) mod hook;
 mod identity;
-mod logging;
+pub(crate) mod logging;
 mod namespaces;
 mod observability;
 mod orchestrate;

@@ -15,6 +15,8 @@ mod errors;
 mod improvements;
 #[path = "parity/logins.rs"]
 mod logins;
+#[path = "parity/logs.rs"]
+mod logs;
 #[path = "parity/peering.rs"]
 mod peering;
 #[path = "parity/resources.rs"]

@@ -40,6 +40,8 @@ mod kinds;
 mod lifecycles;
 #[path = "runtime/logins.rs"]
 mod logins;
+#[path = "runtime/logs.rs"]
+mod logs;
 #[path = "runtime/lost_answers.rs"]
 mod lost_answers;
 #[path = "runtime/memos.rs"]

@@ -3,11 +3,12 @@
 mod webhooks;
 
 use clap::builder::{BoolishValueParser, Resettable, TypedValueParser as _};
-use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand};
 use kopf_core::peering::DEV_PRIORITY;
 use kopf_core::scope::{NamespacePattern, PatternProblem};
 
 use self::webhooks::WebhookArgs;
+use super::logging::{LogFormat, LogSetup, LogVerbosity};
 use crate::health::endpoint::HealthEndpoint;
 
 /// The option that is used like a flag, but takes a value.
@@ -166,7 +167,7 @@ pub(super) struct LoggingArgs {
     #[arg(short, long, env = "KOPF_RUN_VERBOSE", conflicts_with = "quiet")]
     verbose: bool,
 
-    /// Log everything, including the messages of libraries
+    /// Log also each request to the API server: verb, path, status and time
     #[arg(short, long, env = "KOPF_RUN_DEBUG", conflicts_with = "quiet")]
     debug: bool,
 
@@ -176,7 +177,7 @@ pub(super) struct LoggingArgs {
 
     /// The format of log lines
     #[arg(long, value_enum, default_value_t = LogFormat::Full, env = "KOPF_RUN_LOG_FORMAT")]
-    pub(super) log_format: LogFormat,
+    log_format: LogFormat,
 
     /// Begin each line about an object with [namespace/name]; this is the default except for JSON
     #[arg(
@@ -202,7 +203,7 @@ pub(super) struct LoggingArgs {
         default_value = "object",
         env = "KOPF_RUN_LOG_REFKEY"
     )]
-    pub(super) log_refkey: String,
+    log_refkey: String,
 }
 
 /// The options of `freeze`.
@@ -287,26 +288,6 @@ pub(super) struct ResumeArgs {
     pub(super) id: Option<String>,
 }
 
-/// The format of log lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum LogFormat {
-    /// Time, level and message
-    Full,
-    /// The message only
-    Plain,
-    /// One JSON object a line
-    Json,
-}
-
-/// The amount of log lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verbosity {
-    Quiet,
-    Normal,
-    Verbose,
-    Debug,
-}
-
 /// The action that the command line asks for.
 #[derive(Debug)]
 pub(super) enum RequestedAction {
@@ -387,31 +368,32 @@ impl FreezeArgs {
 }
 
 impl LoggingArgs {
-    /// The log of commands that end by themselves: messages only.
-    pub(super) fn plain() -> Self {
-        Self {
-            verbose: false,
-            debug: false,
-            quiet: false,
-            log_format: LogFormat::Plain,
-            log_prefix: None,
-            no_log_prefix: false,
-            log_refkey: String::new(),
+    /// The log that the options ask for.
+    pub(super) fn setup(&self) -> LogSetup {
+        let setup = LogSetup::default()
+            .verbosity(self.verbosity())
+            .format(self.log_format)
+            .reference_key(&self.log_refkey);
+        match self.log_prefix() {
+            Some(prefix) => setup.prefix(prefix),
+            None => setup,
         }
     }
 
-    /// Whether lines begin with their object.
-    pub(super) fn log_prefix(&self) -> bool {
-        let by_default = self.log_format != LogFormat::Json;
-        !self.no_log_prefix && self.log_prefix.unwrap_or(by_default)
+    /// Whether lines begin with their object, if an option says so.
+    fn log_prefix(&self) -> Option<bool> {
+        if self.no_log_prefix {
+            return Some(false);
+        }
+        self.log_prefix
     }
 
-    pub(super) fn verbosity(&self) -> Verbosity {
+    fn verbosity(&self) -> LogVerbosity {
         match self {
-            Self { quiet: true, .. } => Verbosity::Quiet,
-            Self { debug: true, .. } => Verbosity::Debug,
-            Self { verbose: true, .. } => Verbosity::Verbose,
-            _ => Verbosity::Normal,
+            Self { quiet: true, .. } => LogVerbosity::Quiet,
+            Self { debug: true, .. } => LogVerbosity::Debug,
+            Self { verbose: true, .. } => LogVerbosity::Verbose,
+            _ => LogVerbosity::Normal,
         }
     }
 }

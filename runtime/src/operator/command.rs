@@ -8,9 +8,10 @@ use kube::Client;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-use super::args::{self, Cli, LoggingArgs, PeeringArgs, RequestedAction, RunArgs, ScopeArgs};
+use super::args::{self, Cli, PeeringArgs, RequestedAction, RunArgs, ScopeArgs};
 use super::connect::connect;
 use super::error::chain;
+use super::logging::{LogFormat, LogSetup};
 use super::{Error, Namespaces, Operator, logging, shutdown};
 use crate::settings::PeeringMode;
 
@@ -26,19 +27,19 @@ impl Operator {
         let done = match action {
             RequestedAction::PrintCrds => self.print_crds().map_err(Error::Process),
             RequestedAction::ApplyCrds { force } => {
-                logging::init(&LoggingArgs::plain());
+                logging::init(&LogSetup::default().format(LogFormat::Plain));
                 self.with_cluster(async |operator, client| operator.apply_crds(client, force).await)
             }
             RequestedAction::Run(args) => {
-                let _traces = logging::init_with_traces(&args.logging, self.name);
+                let _traces = logging::init_with_traces(&args.logging.setup(), self.name);
                 self.run_process(&args)
             }
             RequestedAction::Freeze(args) => {
-                logging::init(&LoggingArgs::plain());
+                logging::init(&LogSetup::default().format(LogFormat::Plain));
                 self.with_cluster(async |operator, client| operator.freeze(client, &args).await)
             }
             RequestedAction::Resume(args) => {
-                logging::init(&LoggingArgs::plain());
+                logging::init(&LogSetup::default().format(LogFormat::Plain));
                 self.with_cluster(async |operator, client| operator.unfreeze(client, &args).await)
             }
         };

@@ -1,4 +1,4 @@
-//! The metrics of requests to the API server, and the client layer that counts them.
+//! The metrics of requests to the API server, and the client layer that counts and logs them.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -10,6 +10,7 @@ use kube::Client;
 use kube::client::Body;
 use tower_layer::Layer;
 use tower_service::Service;
+use tracing::{Level, debug, enabled};
 
 use super::instrument::{Counter, Histogram};
 use super::labels;
@@ -44,6 +45,9 @@ const UNANSWERED: usize = CODES.len() + 1;
 
 const COUNTERS: usize = CODES.len() + 2;
 
+/// The target of the log lines about requests.
+pub(crate) const REQUEST_LOG: &str = "kopf_runtime::requests";
+
 /// The metrics of requests by verb.
 #[derive(Debug)]
 pub(crate) struct ApiMetrics {
@@ -60,7 +64,7 @@ struct VerbMetrics {
 #[derive(Debug, Clone)]
 pub(crate) struct ApiMetricsLayer(pub(crate) Arc<ApiMetrics>);
 
-/// A service that counts its requests.
+/// A service that counts and logs its requests.
 #[derive(Debug, Clone)]
 pub(crate) struct ApiMetricsService<S> {
     service: S,
@@ -165,6 +169,10 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let verb = ApiVerb::of(request.method(), request.uri());
+        let logged = enabled!(target: REQUEST_LOG, Level::DEBUG).then(|| {
+            let (method, uri) = (request.method(), request.uri());
+            (method.clone(), uri.clone())
+        });
         let begun = Instant::now();
         let metrics = Arc::clone(&self.metrics);
         let answer = self.service.call(request);
@@ -172,6 +180,13 @@ where
             let answer = answer.await;
             let code = answer.as_ref().ok().map(Response::status);
             metrics.answered(verb, code, begun);
+            if let Some((method, uri)) = logged {
+                let verb = match verb {
+                    ApiVerb::Other => method.as_str().to_lowercase(),
+                    verb => verb.text().to_owned(),
+                };
+                log_request(&verb, &uri, code, begun);
+            }
             answer
         })
     }
@@ -222,6 +237,19 @@ impl ApiVerb {
             Method::DELETE => Self::Delete,
             _ => Self::Other,
         }
+    }
+}
+
+/// Logs a request that was answered, or not.
+fn log_request(verb: &str, uri: &Uri, code: Option<StatusCode>, begun: Instant) {
+    let path = uri.path_and_query().map_or("/", |it| it.as_str());
+    let milliseconds = begun.elapsed().as_secs_f64() * 1e3;
+    match code {
+        Some(code) => {
+            let code = code.as_u16();
+            debug!(target: REQUEST_LOG, "{verb} {path}: {code} in {milliseconds:.1} ms");
+        }
+        None => debug!(target: REQUEST_LOG, "{verb} {path}: no answer in {milliseconds:.1} ms"),
     }
 }
 

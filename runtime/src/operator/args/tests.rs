@@ -23,21 +23,21 @@ fn running_is_the_default_and_takes_the_same_options() {
             panic!("{line:?} does not run");
         };
         assert_eq!(args.scope.namespace, ["a", "b"].map(NamespacePattern::new));
-        assert_eq!(args.logging.verbosity(), Verbosity::Verbose);
+        assert_eq!(args.logging.verbosity(), LogVerbosity::Verbose);
     }
 }
 
 #[test]
-fn log_lines_begin_with_their_object_except_in_json_or_if_an_option_says_otherwise() {
+fn the_last_option_decides_whether_log_lines_begin_with_their_object() {
     for (line, prefix) in [
-        (&[][..], true),
-        (&["--log-format", "json"], false),
-        (&["--log-format", "json", "--log-prefix"], true),
-        (&["--no-log-prefix"], false),
-        (&["--no-log-prefix", "--log-prefix"], true),
-        (&["--log-prefix", "--no-log-prefix"], false),
-        (&["--log-prefix=false"], false),
-        (&["--log-prefix=yes", "--log-format", "json"], true),
+        (&[][..], None),
+        (&["--log-format", "json"], None),
+        (&["--log-format", "json", "--log-prefix"], Some(true)),
+        (&["--no-log-prefix"], Some(false)),
+        (&["--no-log-prefix", "--log-prefix"], Some(true)),
+        (&["--log-prefix", "--no-log-prefix"], Some(false)),
+        (&["--log-prefix=false"], Some(false)),
+        (&["--log-prefix=yes", "--log-format", "json"], Some(true)),
     ] {
         let RequestedAction::Run(args) = request(line) else {
             panic!("{line:?} does not run");

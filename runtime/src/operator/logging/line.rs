@@ -11,8 +11,8 @@ use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
+use super::options::LogFormat;
 use super::span_fields::{LoggedObject, SpanFields};
-use crate::operator::args::LogFormat;
 
 /// Formats log lines.
 #[derive(Debug, Clone)]
