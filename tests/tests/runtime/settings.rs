@@ -200,3 +200,27 @@ async fn probe_results_are_cached_as_long_as_the_settings_say() -> TestResult {
     );
     Ok(())
 }
+
+#[tokio::test]
+async fn without_error_delays_a_failed_write_is_retried_at_once() -> TestResult {
+    let mut fixture = HandlerFixture::new("unthrottled").await?;
+    let mut settings = Settings::default();
+    settings.queueing.error_delays = Vec::new();
+    let resource = fixture.handlers([ChangeHandler::new("make", On::create())]);
+    let operator = Operator::new("fixture")
+        .resource(resource)
+        .settings(settings);
+    let (proxy, operator) = fixture.start_operator_through_proxy(operator).await?;
+    let writes = RequestMatch::any().method(http::Method::PATCH);
+    // With the default delays, the eighth attempt comes after 33 seconds.
+    proxy.times(
+        7,
+        writes.path("/widgets/"),
+        Fault::Answer(http::StatusCode::FORBIDDEN),
+    );
+    let begun = Instant::now();
+    fixture.create("one", 1).await?;
+    fixture.wait_until_handled("one", 1).await?;
+    assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+    operator.stop().await
+}
