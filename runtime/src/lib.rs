@@ -114,7 +114,7 @@ pub use kopf_core::lifecycle::Lifecycle;
 pub use kopf_core::object::diff::{Diff, DiffItem, DiffOp, OldValue};
 pub use kopf_core::peering::Ties;
 pub use kopf_core::persistence::Persistence;
-pub use kopf_core::scope::NamespacePattern;
+pub use kopf_core::scope::{InvalidExpression, NamespacePattern};
 pub use kopf_core::selection::{DiscoveredResource, Selector};
 pub use kube::core::DynamicObject;
 pub use operator::embedded::{EndedBeforeReady, RunningOperator};

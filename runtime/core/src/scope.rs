@@ -1,21 +1,33 @@
 //! The namespaces that an operator serves: patterns of names, and the namespaces that match.
 //!
 //! Patterns are those of Kopf: globs separated by commas, where `!` excludes. A namespace must
-//! match the first glob; of the others, the rightmost one that matches decides.
+//! match the first glob; of the others, the rightmost one that matches decides. Programs can use
+//! regular expressions, too.
 
+mod expression;
 mod glob;
 pub mod matching;
 
 use std::fmt;
 
+pub use self::expression::InvalidExpression;
+use self::expression::NameExpression;
 use self::glob::Glob;
 
 /// A pattern of names of namespaces, such as `myapp-*, !*-pr-*, *-pr-123`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamespacePattern {
     text: String,
-    first: Glob,
-    others: Vec<(GlobEffect, Glob)>,
+    syntax: PatternSyntax,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum PatternSyntax {
+    Globs {
+        first: Glob,
+        others: Vec<(GlobEffect, Glob)>,
+    },
+    Expression(NameExpression),
 }
 
 /// The effect of a glob after the first.
@@ -72,31 +84,53 @@ impl NamespacePattern {
         });
         Self {
             text: text.to_owned(),
-            first,
-            others: others.collect(),
+            syntax: PatternSyntax::Globs {
+                first,
+                others: others.collect(),
+            },
         }
+    }
+
+    /// A regular expression that the whole name must match, such as `myapp-(dev|test)-[0-9]+`.
+    ///
+    /// # Errors
+    /// If the text is not a regular expression.
+    pub fn regex(text: &str) -> Result<Self, InvalidExpression> {
+        Ok(Self {
+            text: text.to_owned(),
+            syntax: PatternSyntax::Expression(NameExpression::new(text)?),
+        })
     }
 
     /// Whether a namespace of this name is served.
     #[must_use]
     pub fn matches(&self, name: &str) -> bool {
-        let considered = self.first.matches(name);
-        let rightmost = self.others.iter().rev().find(|(_, it)| it.matches(name));
+        let (first, others) = match &self.syntax {
+            PatternSyntax::Globs { first, others } => (first, others),
+            PatternSyntax::Expression(expression) => return expression.matches(name),
+        };
+        let considered = first.matches(name);
+        let rightmost = others.iter().rev().find(|(_, it)| it.matches(name));
         considered && rightmost.is_none_or(|(effect, _)| *effect == GlobEffect::Include)
     }
 
     /// The name, if the pattern is just a name.
     #[must_use]
     pub fn literal(&self) -> Option<&str> {
-        let name = self.first.literal()?;
-        self.others.is_empty().then_some(name)
+        let PatternSyntax::Globs { first, others } = &self.syntax else {
+            return None;
+        };
+        let name = first.literal()?;
+        others.is_empty().then_some(name)
     }
 
     /// The problem of a pattern that is probably a mistake; it could still be used.
     #[must_use]
     pub fn problem(&self) -> Option<PatternProblem> {
-        let others = || self.others.iter();
-        let globs = || std::iter::once(&self.first).chain(others().map(|(_, glob)| glob));
+        let PatternSyntax::Globs { first, others } = &self.syntax else {
+            return None;
+        };
+        let globs = || std::iter::once(first).chain(others.iter().map(|(_, glob)| glob));
         if globs().any(|glob| glob.text().is_empty()) {
             return Some(PatternProblem::Empty);
         }
@@ -104,9 +138,10 @@ impl NamespacePattern {
         if let Some(character) = globs().find_map(|glob| glob.text().chars().find(foreign)) {
             return Some(PatternProblem::Impossible { character });
         }
-        let first = self.first.literal()?;
+        let first = first.literal()?;
+        let mut others = others.iter();
         let unreachable =
-            others().find(|(effect, glob)| *effect == GlobEffect::Include && !glob.matches(first));
+            others.find(|(effect, glob)| *effect == GlobEffect::Include && !glob.matches(first));
         unreachable.map(|(_, glob)| PatternProblem::Unreachable {
             part: glob.text().to_owned(),
             first: first.to_owned(),

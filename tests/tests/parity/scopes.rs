@@ -35,3 +35,29 @@ async fn namespace_patterns_match_the_same_names() -> TestResult {
     }
     Ok(())
 }
+
+const MATCH_EXPRESSION: &str = "
+import json, re, sys
+from kopf._cogs.structs.references import match_namespace
+patterns, names = json.loads(sys.argv[1])
+print(json.dumps([[match_namespace(name, re.compile(it)) for name in names] for it in patterns]))
+";
+
+#[tokio::test]
+async fn regular_expressions_match_the_same_names() -> TestResult {
+    let expressions = [
+        "", "a", "a|ab", "a*", "(a|b)+", "[^a]b", "a.b?", "^a$", "b{2}", "(?i)A", r"\w", r"a\d*",
+    ];
+    let names = ["", "a", "b", "ab", "ba", "bb", "aab", "a-b", "a1"];
+    let kopf = PythonKopf::obtain().await?;
+    let argument = json!([expressions, names]).to_string();
+    let theirs = kopf.evaluate(MATCH_EXPRESSION, &argument)?;
+    let theirs: Vec<Vec<bool>> = serde_json::from_str(&theirs)?;
+    assert_eq!(theirs.len(), expressions.len());
+    for (expression, theirs) in expressions.iter().zip(theirs) {
+        let ours = NamespacePattern::regex(expression)?;
+        let ours: Vec<bool> = names.iter().map(|name| ours.matches(name)).collect();
+        assert_eq!(ours, theirs, "{expression:?} on {names:?}");
+    }
+    Ok(())
+}

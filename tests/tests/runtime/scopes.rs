@@ -1,7 +1,9 @@
 //! Served namespaces: patterns that apply to namespaces as they are created and deleted.
 
 use k8s_openapi::api::core::v1::Namespace;
-use kopf_runtime::{EventHandler, Namespaces, Operator, ResourceHandlers, WebhookHandler};
+use kopf_runtime::{
+    EventHandler, NamespacePattern, Namespaces, Operator, ResourceHandlers, WebhookHandler,
+};
 use kopf_tests::{PeeringObject, TestFailure, TestResult, eventually, try_eventually};
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -325,6 +327,37 @@ async fn webhooks_are_called_in_matching_namespaces_also_in_new_ones() -> TestRe
         namespaces
             .delete(&name(suffix), &DeleteParams::default())
             .await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn namespaces_are_served_by_a_regular_expression() -> TestResult {
+    let mut fixture = HandlerFixture::new("regex").await?;
+    let user = fixture.new_user();
+    let expression = format!("{}-(dev|test)-[0-9]+", fixture.sandbox.namespace());
+    let namespaces = Namespaces::matching([NamespacePattern::regex(&expression)?]);
+    let operator = Operator::new("scopes")
+        .resource(spy(&fixture))
+        .namespaces(namespaces);
+    let operator = fixture.start_as(user, operator).await?;
+    {
+        let siblings = SiblingNamespaces::of(&fixture);
+        for suffix in ["dev-1", "dev-x", "test-22"] {
+            siblings.create(suffix).await?;
+        }
+        siblings.create_object("dev-x", "not-served", 1).await?;
+        siblings.create_object("dev-1", "first", 1).await?;
+    }
+    assert_reported(&fixture.next_report().await, "first", 1);
+    SiblingNamespaces::of(&fixture)
+        .create_object("test-22", "second", 2)
+        .await?;
+    assert_reported(&fixture.next_report().await, "second", 2);
+    operator.stop().await?;
+    let siblings = SiblingNamespaces::of(&fixture);
+    for suffix in ["dev-1", "dev-x", "test-22"] {
+        siblings.remove(suffix).await?;
     }
     Ok(())
 }

@@ -87,6 +87,33 @@ fn a_plain_name_is_a_literal() {
     }
 }
 
+/// The answers are those of Python's `re.fullmatch`, which Kopf calls.
+#[test]
+fn a_regular_expression_matches_the_whole_name() {
+    for (expression, name, expected) in [
+        ("myapp-(dev|test)", "myapp-dev", true),
+        ("myapp-(dev|test)", "myapp-dev-2", false),
+        ("myapp-(dev|test)", "my-myapp-dev", false),
+        ("dev|test", "dev", true),
+        ("dev|test", "developer", false),
+        ("a|ab", "ab", true),
+        (r"team-\d+", "team-12", true),
+        (r"team-\d+", "team-", false),
+        ("", "a", false),
+        ("(?i)DEV", "dev", true),
+    ] {
+        let pattern = NamespacePattern::regex(expression).unwrap();
+        assert_eq!(pattern.matches(name), expected, "{expression} {name}");
+        assert_eq!((pattern.literal(), pattern.problem()), (None, None));
+        assert_eq!(pattern.to_string(), expression);
+    }
+    for invalid in ["(", "a)|(b", "[z-a]"] {
+        assert!(NamespacePattern::regex(invalid).is_err(), "{invalid}");
+    }
+    let globs = NamespacePattern::new("dev");
+    assert_ne!(NamespacePattern::regex("dev").unwrap(), globs);
+}
+
 #[test]
 fn the_problem_of_a_mistaken_pattern_is_reported() {
     let problem = |pattern| NamespacePattern::new(pattern).problem();
