@@ -16,6 +16,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
 use crate::client::resource_version::ResourceVersion;
+use crate::coordination::pause::PausePeriod;
 
 /// The position of a kind among the kinds that the operator handles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -65,10 +66,10 @@ pub(crate) enum QueueItem {
 pub(crate) enum StreamMessage {
     /// A state of an object.
     Event(Arc<ObjectKey>, WatchEvent),
-    /// The list is complete, in this epoch.
-    Listed(u64),
-    /// There is nothing to list in this epoch: the API server does not serve the kind.
-    Unserved(u64),
+    /// The list of this time is complete.
+    Listed(PausePeriod),
+    /// There is nothing to list in this time: the API server does not serve the kind.
+    Unserved(PausePeriod),
     /// The list failed with this error, and is tried again.
     ListFailed(String),
 }

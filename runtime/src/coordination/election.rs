@@ -143,6 +143,7 @@ impl<'a> LeaderElector<'a> {
     async fn run(&mut self, handle: &PauseHandle) {
         let (sink, mut watch_events) = mpsc::channel(WATCH_EVENT_CHANNEL);
         let stream = WatchStream {
+            runs_in_pauses: false,
             api: self.api.clone(),
             kind: KindIndex(0),
             namespace: Some(self.config.namespace.clone()),

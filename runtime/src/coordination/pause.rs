@@ -81,6 +81,13 @@ pub(crate) struct PauseGate {
     state: watch::Receiver<State>,
 }
 
+/// A time in which the operator runs, or in which it is paused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PausePeriod {
+    pub(crate) epoch: u64,
+    pub(crate) running: bool,
+}
+
 /// The lease ended before the work did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the lease has ended")]
@@ -272,6 +279,13 @@ impl State {
     fn is_running(&self) -> bool {
         self.pause().is_none() && self.may_write()
     }
+
+    fn period(&self) -> PausePeriod {
+        PausePeriod {
+            epoch: self.epoch,
+            running: self.pause().is_none(),
+        }
+    }
 }
 
 // === impl PauseGate ===
@@ -320,6 +334,36 @@ impl PauseGate {
         match epoch {
             Some(epoch) => epoch,
             None => std::future::pending().await,
+        }
+    }
+
+    /// The current time in which the operator runs or not.
+    pub(crate) fn period(&self) -> PausePeriod {
+        self.state.borrow().period()
+    }
+
+    /// Waits until the operator runs, or also until it is known that it does not, and returns the
+    /// time that has begun.
+    pub(crate) async fn next_period(&self, also_paused: bool) -> PausePeriod {
+        let mut state = self.state.clone();
+        let begun = |state: &State| match state.pause() {
+            None => state.may_write(),
+            Some(PauseReason::Starting) => false,
+            Some(_) => also_paused,
+        };
+        let period = state.wait_for(begun).await.ok().map(|it| it.period());
+        match period {
+            Some(period) => period,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Waits until this time is over.
+    pub(crate) async fn period_ended(&self, period: PausePeriod) {
+        let mut state = self.state.clone();
+        let over = |state: &State| state.period() != period;
+        if state.wait_for(over).await.is_err() {
+            std::future::pending::<()>().await;
         }
     }
 

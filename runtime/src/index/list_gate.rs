@@ -2,6 +2,7 @@
 //!
 //! Each stream holds a pending list, and completes it. A pause begins a new epoch: everything is
 //! listed again before any handler is called. The gate does not wait for streams that start later.
+//! Webhooks read indices in a pause, too, when lists complete at a gate of their own.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -40,6 +41,8 @@ pub(crate) struct PendingList {
 pub(crate) struct GatedIndices {
     pub(crate) indices: Indices,
     pub(crate) gate: ListGate,
+    /// The gate of lists in a pause.
+    pub(crate) gate_of_pauses: ListGate,
     pub(crate) pause_gate: PauseGate,
 }
 
@@ -103,6 +106,12 @@ impl ListGate {
         self.state.borrow().is_open(epoch)
     }
 
+    /// True if all lists of some epoch were complete.
+    fn was_open(&self) -> bool {
+        let state = self.state.borrow();
+        state.opened.is_some() || state.lists.is_empty()
+    }
+
     /// Waits until all lists of this epoch are complete.
     pub(crate) async fn opened(&self, epoch: u64) {
         let mut state = self.state.subscribe();
@@ -163,20 +172,29 @@ pub(crate) async fn warn_while_incomplete(
 // === impl GatedIndices ===
 
 impl GatedIndices {
-    /// Waits until the indices are complete. A paused operator lists nothing, so this does not
-    /// wait then: the indices are as they were before the pause.
+    /// Waits until the indices are complete. If they were complete once, a review does not wait in a
+    /// pause: the operator updates them in pauses, too.
     ///
     /// # Errors
     /// The lists that are not complete after `patience`.
     pub(crate) async fn complete(&self, patience: Duration) -> Result<(), MissingLists> {
-        let epoch = self.pause_gate.epoch();
-        if !self.pause_gate.is_running() || self.gate.is_open(epoch) {
-            return Ok(());
-        }
-        tokio::select! {
-            () = self.gate.opened(epoch) => Ok(()),
-            () = self.pause_gate.paused_since(epoch) => Ok(()),
-            () = tokio::time::sleep(patience) => Err(self.gate.missing(epoch)),
+        let mut late = std::pin::pin!(tokio::time::sleep(patience));
+        loop {
+            let period = self.pause_gate.period();
+            let gate = if period.running {
+                &self.gate
+            } else {
+                &self.gate_of_pauses
+            };
+            let complete_before = || self.gate.was_open() || self.gate_of_pauses.was_open();
+            if gate.is_open(period.epoch) || (!period.running && complete_before()) {
+                return Ok(());
+            }
+            tokio::select! {
+                () = gate.opened(period.epoch) => return Ok(()),
+                () = self.pause_gate.period_ended(period) => {}
+                () = &mut late => return Err(gate.missing(period.epoch)),
+            }
         }
     }
 }

@@ -6,7 +6,7 @@
 
 mod evaluate;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +22,7 @@ use tracing::info;
 
 use self::evaluate::IndexEvaluation;
 pub(crate) use self::evaluate::{IndexEvaluator, Indexer};
+use crate::coordination::pause::PausePeriod;
 use crate::index::list_gate::PendingList;
 use crate::watch::{
     ObjectKey, QueueItem, ReceiverDropped, StreamMessage, WatchEvent, WatchEventType,
@@ -38,14 +39,23 @@ pub(crate) struct IndexUpdater {
     evaluator: Arc<IndexEvaluator>,
     /// The receiver of the events afterwards; none if the kind has only index functions.
     queue: Option<mpsc::Sender<(Arc<ObjectKey>, QueueItem)>>,
-    /// The same list at the gates of the indices and of the whole operator.
-    lists: [PendingList; 2],
+    lists: IndexLists,
+    /// The objects that the queue knows, if events of pauses do not reach it.
+    queued: HashSet<Arc<ObjectKey>>,
     jobs: FuturesOrdered<BoxFuture<'static, FinishedIndexJob>>,
     /// Objects for which an index function has failed.
     failures: HashMap<Arc<ObjectKey>, FailedObject>,
     retries: DelayQueue<Arc<ObjectKey>>,
     /// True if the log says already that the API server does not serve the kind.
     logged_unserved: bool,
+}
+
+/// The list of one stream, as the gates see it.
+pub(crate) struct IndexLists {
+    /// The same list at the gates of the indices and of the whole operator.
+    pub(crate) running: [PendingList; 2],
+    /// The list in pauses; none if the stream waits for the end of a pause.
+    pub(crate) in_pauses: Option<PendingList>,
 }
 
 /// An object whose indexing has failed, with its newest state.
@@ -59,7 +69,7 @@ struct FailedObject {
 /// A finished job, in its order.
 enum FinishedIndexJob {
     Object(Box<EvaluatedObject>),
-    Listed(u64),
+    Listed(PausePeriod),
 }
 
 /// An object that was evaluated for all its indices.
@@ -77,12 +87,13 @@ impl IndexUpdater {
     pub(crate) fn new(
         evaluator: IndexEvaluator,
         queue: Option<mpsc::Sender<(Arc<ObjectKey>, QueueItem)>>,
-        lists: [PendingList; 2],
+        lists: IndexLists,
     ) -> Self {
         Self {
             evaluator: Arc::new(evaluator),
             queue,
             lists,
+            queued: HashSet::new(),
             jobs: FuturesOrdered::new(),
             failures: HashMap::new(),
             retries: DelayQueue::new(),
@@ -132,21 +143,21 @@ impl IndexUpdater {
                 };
                 self.jobs.push_back(job);
             }
-            StreamMessage::Listed(epoch) => {
+            StreamMessage::Listed(period) => {
                 self.logged_unserved = false;
                 self.jobs
-                    .push_back(std::future::ready(FinishedIndexJob::Listed(epoch)).boxed());
+                    .push_back(std::future::ready(FinishedIndexJob::Listed(period)).boxed());
             }
-            StreamMessage::Unserved(epoch) => {
+            StreamMessage::Unserved(period) => {
                 if !std::mem::replace(&mut self.logged_unserved, true) {
                     let kind = &self.evaluator.api.spec().kind;
                     info!("indices of {kind} are empty until the API server serves the kind");
                 }
                 self.jobs
-                    .push_back(std::future::ready(FinishedIndexJob::Listed(epoch)).boxed());
+                    .push_back(std::future::ready(FinishedIndexJob::Listed(period)).boxed());
             }
             StreamMessage::ListFailed(error) => {
-                for list in &self.lists {
+                for list in self.lists.running.iter().chain(&self.lists.in_pauses) {
                     list.failed(error.clone());
                 }
             }
@@ -160,7 +171,7 @@ impl IndexUpdater {
         };
         failed.timer = None;
         // After a pause, the list brings all objects again.
-        if self.evaluator.services.pause_gate.is_running() {
+        if self.lists.in_pauses.is_some() || self.evaluator.services.pause_gate.is_running() {
             let text = Arc::clone(&failed.text);
             let job = self.evaluation(key, None, text);
             self.jobs.push_back(job);
@@ -215,10 +226,8 @@ impl IndexUpdater {
     async fn finish(&mut self, done: FinishedIndexJob) -> Result<(), ReceiverDropped> {
         let evaluated = match done {
             FinishedIndexJob::Object(evaluated) => *evaluated,
-            FinishedIndexJob::Listed(epoch) => {
-                for list in &self.lists {
-                    list.listed(epoch);
-                }
+            FinishedIndexJob::Listed(period) => {
+                self.lists.listed(period);
                 return Ok(());
             }
         };
@@ -254,13 +263,41 @@ impl IndexUpdater {
             records.push(record);
         }
         self.remember(&key, records, text, delay);
-        match (&self.queue, watch_event) {
-            (Some(queue), Some(watch_event)) => {
-                let sent = queue.send((key, QueueItem::Event(watch_event))).await;
-                sent.map_err(|_| ReceiverDropped)
-            }
-            _ => Ok(()),
+        match watch_event {
+            Some(watch_event) => self.forward(key, watch_event).await,
+            None => Ok(()),
         }
+    }
+
+    /// Sends an event to the queue.
+    ///
+    /// Of events in a pause, the queue needs only the deletions of objects that it knows: the list
+    /// after the pause brings all others again, and not the deleted ones.
+    async fn forward(
+        &mut self,
+        key: Arc<ObjectKey>,
+        watch_event: WatchEvent,
+    ) -> Result<(), ReceiverDropped> {
+        let Some(queue) = &self.queue else {
+            return Ok(());
+        };
+        if self.lists.in_pauses.is_some() {
+            let deleted = watch_event.event_type == WatchEventType::Deleted;
+            let running = self.evaluator.services.pause_gate.period().running;
+            let known = if deleted {
+                self.queued.remove(&key)
+            } else {
+                running && !self.queued.insert(Arc::clone(&key))
+            };
+            if !running && !known {
+                if deleted {
+                    self.evaluator.forget(&key);
+                }
+                return Ok(());
+            }
+        }
+        let sent = queue.send((key, QueueItem::Event(watch_event))).await;
+        sent.map_err(|_| ReceiverDropped)
     }
 
     fn is_given_up(&self, key: &Arc<ObjectKey>, at: usize) -> bool {
@@ -304,6 +341,21 @@ impl IndexUpdater {
     fn forget(&mut self, key: &Arc<ObjectKey>) {
         if let Some(timer) = self.failures.remove(key).and_then(|failed| failed.timer) {
             self.retries.try_remove(&timer);
+        }
+    }
+}
+
+// === impl IndexLists ===
+
+impl IndexLists {
+    /// The list of this time is complete.
+    fn listed(&self, period: PausePeriod) {
+        if period.running {
+            for list in &self.running {
+                list.listed(period.epoch);
+            }
+        } else if let Some(list) = &self.in_pauses {
+            list.listed(period.epoch);
         }
     }
 }

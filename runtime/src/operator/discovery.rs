@@ -125,6 +125,7 @@ impl DiscoveryWatcher {
         self.refresh_until_permitted(&definitions).await;
         let (sink, watch_events) = mpsc::channel(WATCH_EVENT_CHANNEL);
         let stream = WatchStream {
+            runs_in_pauses: false,
             api: definitions,
             kind: KindIndex(0),
             namespace: None,

@@ -139,6 +139,7 @@ impl NamespaceWatcher {
         self.list_until_permitted().await;
         let (sink, mut watch_events) = mpsc::channel(WATCH_EVENT_CHANNEL);
         let stream = WatchStream {
+            runs_in_pauses: false,
             api: self.api.clone(),
             kind: KindIndex(0),
             namespace: None,

@@ -14,6 +14,8 @@ pub(super) struct OperatorState {
     pub(super) listed: ListGate,
     /// Open when every indexed kind was listed and is in the indices.
     pub(super) indexed: ListGate,
+    /// The same in a pause, for webhooks.
+    pub(super) indexed_in_pause: ListGate,
 }
 
 impl Default for OperatorState {
@@ -25,6 +27,7 @@ impl Default for OperatorState {
             heartbeats: Heartbeats::default(),
             listed: ListGate::new(),
             indexed: ListGate::new(),
+            indexed_in_pause: ListGate::new(),
         }
     }
 }

@@ -40,6 +40,8 @@ pub(super) struct StreamServices {
     /// The services of index functions.
     pub(super) services: Arc<OperatorServices>,
     pub(super) gate: ListGate,
+    /// The gate of lists for indices in a pause; none if no webhook reads indices then.
+    pub(super) gate_of_pauses: Option<ListGate>,
     pub(super) listed: ListGate,
     pub(super) default_backoff: Duration,
     pub(super) heartbeats: Heartbeats,
@@ -58,7 +60,7 @@ struct StreamedKind {
 }
 
 /// Tickets that keep the operator unready until the first streams have their own.
-pub(super) type StartupLists = (PendingList, Option<PendingList>);
+pub(super) type StartupLists = (PendingList, Option<[PendingList; 2]>);
 
 /// The namespaces that streams of namespaced kinds watch.
 enum WatchedNamespaces {
@@ -282,9 +284,13 @@ impl StreamedKind {
             default_backoff: services.default_backoff,
         };
         let queue = (!self.only_indexes).then(|| services.sink.clone());
-        let tickets = [services.gate.expect_list(described), listed_ticket];
+        let in_pauses = services.gate_of_pauses.as_ref();
+        let lists = update::IndexLists {
+            in_pauses: in_pauses.map(|gate| gate.expect_list(described.clone())),
+            running: [services.gate.expect_list(described), listed_ticket],
+        };
         let (sender, watch_events) = mpsc::channel(WATCH_EVENT_CHANNEL);
-        let updater = IndexUpdater::new(shared, queue, tickets).run(watch_events);
+        let updater = IndexUpdater::new(shared, queue, lists).run(watch_events);
         (StreamOutput::Indices(sender), Some(updater))
     }
 
@@ -312,6 +318,7 @@ impl StreamedKind {
             namespace,
             retention: self.retention,
             settings: services.settings.clone(),
+            runs_in_pauses: services.gate_of_pauses.is_some() && !self.indexers.is_empty(),
         };
         (stream, sweep)
     }

@@ -1,6 +1,7 @@
 //! The watch stream of a kind in one namespace or in all: lists in pages, then watches, for ever.
 //!
-//! While the operator is paused, a stream neither lists nor watches; afterwards it lists anew.
+//! While the operator is paused, a stream neither lists nor watches, unless indices need it;
+//! afterwards it lists anew.
 //! After a failure it tries again, in growing intervals: it ends only when its receiver is dropped
 //! or its namespace is gone. The next list reveals deletions that happened while no watch was
 //! open, and the stream sends events for them as for any other deletion; it does so for all objects
@@ -27,7 +28,7 @@ use super::{
 use crate::client::backoff::Backoff;
 use crate::client::discovery;
 use crate::client::requests::{self, KindApi};
-use crate::coordination::pause::PauseGate;
+use crate::coordination::pause::{PauseGate, PausePeriod};
 use crate::health::metrics::WatchRestart;
 
 /// The next watch is opened at once only if the last one was open for at least this time.
@@ -44,6 +45,8 @@ pub(crate) struct WatchStream {
     pub(crate) retention: Retention,
     pub(crate) settings: StreamSettings,
     pub(crate) health: StreamHealth,
+    /// Whether it lists and watches also while the operator is paused.
+    pub(crate) runs_in_pauses: bool,
 }
 
 /// The page size and the timeouts of a stream.
@@ -110,7 +113,7 @@ struct StreamRun<'a> {
     stream: &'a WatchStream,
     output: &'a StreamOutput,
     pause_gate: &'a PauseGate,
-    epoch: u64,
+    period: PausePeriod,
     state: State,
     unserved: Option<UnservedKind>,
     backoff: Backoff,
@@ -156,7 +159,7 @@ async fn follow(
         stream,
         output,
         pause_gate,
-        epoch: stream.wait_until_running(pause_gate).await,
+        period: stream.next_period(pause_gate).await,
         state: State::Unlisted,
         unserved: None,
         backoff: Backoff::new(stream.settings.first_pause, stream.settings.longest_pause),
@@ -194,7 +197,7 @@ async fn follow(
 // === impl StreamRun ===
 
 impl StreamRun<'_> {
-    /// Lists or watches once; none if the operator was paused meanwhile.
+    /// Lists or watches once; none if a pause has begun or ended meanwhile.
     async fn step(
         &mut self,
         known_objects: &mut KnownObjects,
@@ -202,7 +205,7 @@ impl StreamRun<'_> {
         let Self {
             stream,
             output,
-            epoch,
+            period,
             backoff,
             ..
         } = self;
@@ -211,7 +214,7 @@ impl StreamRun<'_> {
             match state {
                 State::Unlisted => {
                     stream.describe_kind().await;
-                    stream.list(known_objects, output, *epoch).await
+                    stream.list(known_objects, output, *period).await
                 }
                 State::Listed { version } => {
                     stream.watch(version, known_objects, output, backoff).await
@@ -220,14 +223,14 @@ impl StreamRun<'_> {
         };
         tokio::select! {
             biased;
-            () = self.pause_gate.paused_since(*epoch) => None,
+            () = self.pause_gate.period_ended(*period) => None,
             step = step => Some(step),
         }
     }
 
     /// Waits for the end of a pause; everything is listed anew then.
     async fn restart_after_pause(&mut self) {
-        self.epoch = self.stream.wait_until_running(self.pause_gate).await;
+        self.period = self.stream.next_period(self.pause_gate).await;
         self.unserved = None;
         self.state = State::Unlisted;
         self.backoff.reset();
@@ -260,12 +263,12 @@ impl StreamRun<'_> {
             remove_all(known_objects, self.output).await?;
         }
         self.output
-            .list_failed(self.epoch, &requests::Error::NotFound)
+            .list_failed(self.period, &requests::Error::NotFound)
             .await?;
         let pause = self.backoff.next(None);
         tokio::select! {
             () = unserved.wait_for_change(pause) => {}
-            () = self.pause_gate.paused_since(self.epoch) => {}
+            () = self.pause_gate.period_ended(self.period) => {}
         }
         Ok(())
     }
@@ -280,7 +283,7 @@ impl StreamRun<'_> {
             stream.health.count_restart(restart);
         }
         if let Error::List(cause) = error {
-            self.output.list_failed(self.epoch, cause).await?;
+            self.output.list_failed(self.period, cause).await?;
         }
         if error.needs_list() {
             self.state = State::Unlisted;
@@ -288,7 +291,7 @@ impl StreamRun<'_> {
         }
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
-            () = self.pause_gate.paused_since(self.epoch) => {}
+            () = self.pause_gate.period_ended(self.period) => {}
         }
         Ok(())
     }
@@ -297,10 +300,10 @@ impl StreamRun<'_> {
 // === impl WatchStream ===
 
 impl WatchStream {
-    /// Waits until the operator is not paused; returns the epoch.
-    async fn wait_until_running(&self, pause_gate: &PauseGate) -> u64 {
+    /// Waits until the stream may list.
+    async fn next_period(&self, pause_gate: &PauseGate) -> PausePeriod {
         self.health.paused();
-        pause_gate.running().await
+        pause_gate.next_period(self.runs_in_pauses).await
     }
 
     /// Reads the description of the kind from discovery, for its handlers.
@@ -316,7 +319,7 @@ impl WatchStream {
         &self,
         known_objects: &mut KnownObjects,
         output: &StreamOutput,
-        epoch: u64,
+        period: PausePeriod,
     ) -> Result<StreamStep, Error> {
         known_objects.begin_list();
         self.health.listing();
@@ -346,7 +349,7 @@ impl WatchStream {
                     return Ok(StreamStep::ReceiverDropped);
                 }
                 self.health.listed();
-                if output.listed(epoch).await.is_err() {
+                if output.listed(period).await.is_err() {
                     return Ok(StreamStep::ReceiverDropped);
                 }
                 return Ok(StreamStep::Continue(State::Listed {
@@ -589,20 +592,20 @@ impl StreamOutput {
         }
     }
 
-    async fn listed(&self, epoch: u64) -> Result<(), ReceiverDropped> {
+    async fn listed(&self, period: PausePeriod) -> Result<(), ReceiverDropped> {
         if let Self::QueueWithObserver(_, observer) = self {
-            observer.listed(epoch);
+            observer.listed(period.epoch);
         }
-        self.send_to_indices(|| StreamMessage::Listed(epoch)).await
+        self.send_to_indices(|| StreamMessage::Listed(period)).await
     }
 
     async fn list_failed(
         &self,
-        epoch: u64,
+        period: PausePeriod,
         cause: &requests::Error,
     ) -> Result<(), ReceiverDropped> {
         let message = || match cause {
-            requests::Error::NotFound => StreamMessage::Unserved(epoch),
+            requests::Error::NotFound => StreamMessage::Unserved(period),
             cause => StreamMessage::ListFailed(cause.to_string()),
         };
         self.send_to_indices(message).await

@@ -32,7 +32,7 @@ impl Index for ByWidget {
     const NAME: &'static str = "by_widget";
 }
 
-const CONFIG_MAP: ResourceSpec = ResourceSpec {
+pub(crate) const CONFIG_MAP: ResourceSpec = ResourceSpec {
     group: "",
     version: "v1",
     kind: "ConfigMap",

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use futures::FutureExt as _;
+
 use super::*;
 
 fn secs(seconds: u64) -> Duration {
@@ -93,4 +95,24 @@ async fn work_does_not_begin_without_a_lease() {
         pause_gate.while_leading(work).await,
         Err::<(), _>(LeaseEnded)
     );
+}
+
+#[tokio::test]
+async fn a_stream_that_runs_in_pauses_waits_only_until_the_pause_is_known() {
+    let (switch, pause_gate) = PauseSwitch::new();
+    let handle = switch.handle();
+    assert!(pause_gate.next_period(true).now_or_never().is_none());
+    handle.pause(PauseReason::Standby { leader: None });
+    let standby = pause_gate.next_period(true).await;
+    assert!(!standby.running);
+    assert!(pause_gate.next_period(false).now_or_never().is_none());
+    assert!(pause_gate.period_ended(standby).now_or_never().is_none());
+    handle.resume();
+    pause_gate.period_ended(standby).await;
+    let running = pause_gate.next_period(false).await;
+    assert!(running.running);
+    handle.pause(PauseReason::Standby { leader: None });
+    handle.resume();
+    pause_gate.period_ended(running).await;
+    assert_ne!(pause_gate.period(), running, "the pause was not missed");
 }

@@ -184,6 +184,7 @@ impl ObservedPeering {
         let api = self.api.as_ref().filter(|_| usable && !self.watched)?;
         self.watched = true;
         Some(WatchStream {
+            runs_in_pauses: false,
             api: api.api.clone(),
             kind,
             namespace: self.peering.namespace.clone(),

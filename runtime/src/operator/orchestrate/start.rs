@@ -80,7 +80,10 @@ impl PartStarter<'_> {
         let state = &self.observability.state;
         (
             state.listed.expect_list(STARTING.to_owned()),
-            has_indices.then(|| state.indexed.expect_list(STARTING.to_owned())),
+            has_indices.then(|| {
+                let gates = [&state.indexed, &state.indexed_in_pause];
+                gates.map(|gate| gate.expect_list(STARTING.to_owned()))
+            }),
         )
     }
 
@@ -127,6 +130,7 @@ impl PartStarter<'_> {
                 lookup: GatedIndices {
                     indices: self.indices.clone(),
                     gate: state.indexed.clone(),
+                    gate_of_pauses: state.indexed_in_pause.clone(),
                     pause_gate: state.pause_gate.clone(),
                 },
                 heartbeats: &state.heartbeats,
@@ -277,7 +281,11 @@ impl PartStarter<'_> {
         (background, scheduler)
     }
 
-    pub(super) fn stream_services(&self, sender: QueueSender) -> StreamServices {
+    pub(super) fn stream_services(
+        &self,
+        sender: QueueSender,
+        serves_webhooks: bool,
+    ) -> StreamServices {
         let state = &self.observability.state;
         StreamServices {
             settings: self.stream_settings(),
@@ -287,6 +295,7 @@ impl PartStarter<'_> {
             // Index functions post no events.
             services: self.handler_services(None),
             gate: state.indexed.clone(),
+            gate_of_pauses: serves_webhooks.then(|| state.indexed_in_pause.clone()),
             listed: state.listed.clone(),
             default_backoff: self.settings.execution.default_backoff,
             heartbeats: state.heartbeats.clone(),
