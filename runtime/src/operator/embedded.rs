@@ -103,6 +103,12 @@ impl RunningOperator {
         &self.indices
     }
 
+    /// Whether the operator has ended, by itself or because the program stopped it.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.task.is_over()
+    }
+
     /// Waits until the operator ends, by itself or because the program stops it.
     ///
     /// # Errors
@@ -116,12 +122,17 @@ impl RunningOperator {
         }
     }
 
+    /// Asks the operator to stop, and does not wait; [`ended`](Self::ended) does.
+    pub fn begin_stop(&self) {
+        self.stop.cancel();
+    }
+
     /// Stops the operator, and waits until its handlers have finished.
     ///
     /// # Errors
     /// The reason for which it ended by itself, if it did before.
     pub async fn stop(mut self) -> Result<(), Error> {
-        self.stop.cancel();
+        self.begin_stop();
         self.ended().await
     }
 }

@@ -24,6 +24,7 @@
 //! machine, which ends with them. `KUBECONFIG` is not read, so that no test runs on the wrong cluster;
 //! `KOPF_TEST_KUBECONFIG=<file>` names a cluster to test on instead.
 
+mod host;
 mod log;
 mod objects;
 mod program;
@@ -46,6 +47,8 @@ use kube::{Api, Client, ResourceExt as _, discovery};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+pub use self::host::OperatorEnd;
+use self::host::WatchedOperators;
 pub use self::objects::Objects;
 pub use self::program::{OperatorProgram, TestOperator};
 pub use kopf_cluster::{TestFailure, TestResult};
@@ -66,6 +69,7 @@ pub struct Cluster {
     client: Client,
     namespace: String,
     timeout: Duration,
+    operators: WatchedOperators,
 }
 
 /// Runs a test in a new namespace of the cluster, and deletes the namespace afterwards, even if the
@@ -103,6 +107,7 @@ impl Cluster {
             client,
             namespace: created.name_any(),
             timeout: DEFAULT_TIMEOUT,
+            operators: WatchedOperators::default(),
         })
     }
 
@@ -233,7 +238,8 @@ impl Cluster {
     /// Calls `ask` again and again until it returns a value.
     ///
     /// # Errors
-    /// If it returns none within the timeout, or fails.
+    /// If it returns none within the timeout, or fails; or if an operator of this test has ended by
+    /// itself, with its exit code, the reason and its log.
     pub async fn eventually<T>(
         &self,
         what: &str,
@@ -245,6 +251,7 @@ impl Cluster {
             if let Some(answer) = ask().await? {
                 return Ok(answer);
             }
+            self.operators.check()?;
             if tokio::time::Instant::now() >= deadline {
                 let timeout = self.timeout;
                 return Err(TestFailure::new(format!("not within {timeout:?}: {what}")));

@@ -2,13 +2,16 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
-use kopf_cluster::child_process::{Ending, Signal};
+use kopf_cluster::child_process::Signal;
 use kopf_cluster::{ChildProcess, Program};
 use kopf_runtime::RunningOperator;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
+use super::host::{HostKind, OperatorEnd, OperatorHost, with_log};
 use super::log::CapturedLog;
 use super::{CONTROL_PLANE, Cluster, TestFailure, TestResult};
 
@@ -24,23 +27,16 @@ pub struct OperatorProgram {
     variables: Vec<(OsString, OsString)>,
 }
 
+/// The interval at which the end of an operator is polled.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
 /// An operator that runs. Dropping this ends the operator, also when the test panics.
+///
+/// If it ends by itself, the next wait of the test fails with its exit code and the reason.
 pub struct TestOperator {
     cluster: Cluster,
-    host: OperatorHost,
+    host: Arc<OperatorHost>,
 }
-
-enum OperatorHost {
-    InProcess {
-        running: RunningOperator,
-        log: CapturedLog,
-    },
-    /// Ends with the test process, however that ends.
-    Program(ChildProcess),
-}
-
-/// The number of log lines that a failure shows.
-const LOG_LINES: usize = 40;
 
 // === impl OperatorProgram ===
 
@@ -84,10 +80,8 @@ impl OperatorProgram {
         for (name, value) in &self.variables {
             program = program.env(name, value);
         }
-        let operator = TestOperator {
-            cluster: self.cluster,
-            host: OperatorHost::Program(program.start()?),
-        };
+        let host = HostKind::Program(program.start()?);
+        let operator = TestOperator::new(self.cluster, host);
         operator.ready().await?;
         Ok(operator)
     }
@@ -101,10 +95,18 @@ impl TestOperator {
         running: RunningOperator,
         log: CapturedLog,
     ) -> Self {
-        Self {
-            cluster: cluster.clone(),
-            host: OperatorHost::InProcess { running, log },
-        }
+        let host = HostKind::InProcess {
+            running: tokio::sync::Mutex::new(running),
+            log,
+            end: std::sync::Mutex::default(),
+        };
+        Self::new(cluster.clone(), host)
+    }
+
+    fn new(cluster: Cluster, host: HostKind) -> Self {
+        let host = Arc::new(OperatorHost::new(host));
+        cluster.operators.add(&host);
+        Self { cluster, host }
     }
 
     /// The log of the operator so far.
@@ -116,7 +118,7 @@ impl TestOperator {
     /// Waits until the operator has logged a line with this text, and returns the line.
     ///
     /// # Errors
-    /// If it has not within the timeout; with its log.
+    /// If it has not within the timeout, or has ended; with its log.
     pub async fn wait_for_log(&self, text: &str) -> Result<String, TestFailure> {
         let ask = async || {
             let log = self.log();
@@ -125,7 +127,7 @@ impl TestOperator {
         };
         let what = format!("the operator logs {text:?}");
         let waited = self.cluster.eventually(&what, ask).await;
-        waited.map_err(|failure| with_log(failure, &self.log()))
+        waited.map_err(|failure| self.explained(failure))
     }
 
     /// Stops the operator gracefully.
@@ -133,35 +135,46 @@ impl TestOperator {
     /// # Errors
     /// If it ends with an error, or not within the timeout.
     pub async fn stop(self) -> TestResult {
-        let timeout = self.cluster.timeout;
-        match self.host {
-            OperatorHost::InProcess { running, log } => {
-                let stopped = tokio::time::timeout(timeout, running.stop()).await;
-                let stopped = match stopped {
-                    Ok(stopped) => stopped.map_err(TestFailure::from),
-                    Err(_) => Err(TestFailure::new(format!(
-                        "the operator has not stopped within {timeout:?}"
-                    ))),
-                };
-                stopped.map_err(|failure| with_log(failure, &log.text()))
-            }
-            OperatorHost::Program(program) => {
+        self.host.may_end();
+        match &self.host.kind {
+            HostKind::InProcess { running, .. } => running.lock().await.begin_stop(),
+            HostKind::Program(program) if program.ending().is_none() => {
                 program.signal(Signal::TERM)?;
-                match program.wait_within(timeout).await? {
-                    Ending::Exit(0) => Ok(()),
-                    ending => {
-                        let failure =
-                            TestFailure::new(format!("the operator has ended: {ending:?}"));
-                        Err(with_log(failure, &program.log()))
-                    }
-                }
             }
+            HostKind::Program(_) => {}
+        }
+        let end = self.ended().await?;
+        match end.exit_code {
+            Some(0) => Ok(()),
+            _ => Err(self.host.failure(&end)),
         }
     }
 
+    /// Waits until the operator ends by itself, for tests of operators that should.
+    ///
+    /// # Errors
+    /// If it still runs after the timeout; with its log.
+    pub async fn ended(&self) -> Result<OperatorEnd, TestFailure> {
+        self.host.may_end();
+        let timeout = self.cluster.timeout;
+        let ended = tokio::time::timeout(timeout, async {
+            loop {
+                if let Some(end) = self.host.end() {
+                    return end;
+                }
+                tokio::time::sleep(POLL_INTERVAL).await;
+            }
+        });
+        ended.await.map_err(|_| {
+            let message = format!("the operator has not stopped within {timeout:?}");
+            with_log(TestFailure::new(message), &self.log())
+        })
+    }
+
     pub(super) async fn ready(&self) -> TestResult {
-        let waited = match &self.host {
-            OperatorHost::InProcess { running, .. } => {
+        let waited = match &self.host.kind {
+            HostKind::InProcess { running, .. } => {
+                let running = running.lock().await;
                 let timeout = self.cluster.timeout;
                 let late = |_| {
                     let problems = running.problems().join(", ");
@@ -172,22 +185,22 @@ impl TestOperator {
                 let ready = tokio::time::timeout(timeout, running.ready()).await;
                 ready.map_err(late).and_then(|ready| Ok(ready?))
             }
-            OperatorHost::Program(program) => {
-                let ask = async || self.is_ready(program).await;
+            HostKind::Program(_) => {
+                let ask = async || match self.address() {
+                    Some(address) => Ok(is_ready(&address).await.then_some(())),
+                    None => Ok(None),
+                };
                 self.cluster.eventually("the operator is ready", ask).await
             }
         };
-        waited.map_err(|failure| with_log(failure, &self.log()))
+        waited.map_err(|failure| self.explained(failure))
     }
 
-    async fn is_ready(&self, program: &ChildProcess) -> Result<Option<()>, TestFailure> {
-        if let Some(ending) = program.ending() {
-            let message = format!("the operator has ended: {ending:?}");
-            return Err(TestFailure::new(message));
-        }
-        match self.address() {
-            Some(address) => Ok(is_ready(&address).await.then_some(())),
-            None => Ok(None),
+    /// The failure with the end of the operator, if it has ended, and with its log.
+    fn explained(&self, failure: TestFailure) -> TestFailure {
+        match self.host.end() {
+            Some(end) => self.host.failure(&end),
+            None => with_log(failure, &self.log()),
         }
     }
 
@@ -197,28 +210,6 @@ impl TestOperator {
         let (_, rest) = log.split_once(HEALTH_LINE)?;
         rest.split_once('/').map(|(address, _)| address.to_owned())
     }
-}
-
-// === impl OperatorHost ===
-
-impl OperatorHost {
-    fn log(&self) -> String {
-        match self {
-            Self::InProcess { log, .. } => log.text(),
-            Self::Program(program) => program.log(),
-        }
-    }
-}
-
-/// The failure with the end of the operator's log.
-fn with_log(failure: TestFailure, log: &str) -> TestFailure {
-    let lines: Vec<&str> = log.lines().collect();
-    let last = lines[lines.len().saturating_sub(LOG_LINES)..].join("\n");
-    let message = format!(
-        "{}\n\nThe log of the operator:\n{last}\n",
-        failure.message()
-    );
-    failure.with_message(message)
 }
 
 /// Calls the readiness probe of the program; no answer means that it is not ready.
