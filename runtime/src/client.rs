@@ -5,4 +5,3 @@ pub(crate) mod backoff;
 pub(crate) mod discovery;
 pub(crate) mod requests;
 pub(crate) mod resource;
-pub(crate) mod resource_version;

@@ -24,8 +24,13 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use kopf_core::cause::detect::{EventKind, ObjectHistory};
+use kopf_core::machine::read::ReadResult;
+use kopf_core::machine::release::ReleaseResult;
+use kopf_core::machine::write;
 use kopf_core::object::ObjectView;
+use kopf_core::object::resource_version::ResourceVersion;
 use serde_json::Value;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, error};
 
@@ -35,15 +40,14 @@ use self::kinds::HandledKinds;
 use self::reverts::RevertTracker;
 use self::turn_write::UnwrittenTurns;
 use crate::background::Background;
-use crate::client::resource_version::ResourceVersion;
+use crate::client::resource::StatusSubresource;
 use crate::coordination::pause::PauseGate;
 use crate::events::object_ref::ObjectRef;
 use crate::events::posting::EventSeverity;
 use crate::handler::memo::Memos;
 use crate::process::execute::handler_scope::{HandlerScope, OperatorServices};
 use crate::process::memory::{Memory, SleepingState};
-use crate::process::persist::apply::WriteRejected;
-use crate::process::persist::object_writer::{ObjectWriter, OnForbidden};
+use crate::process::persist::object_writer::ObjectWriter;
 use crate::queue::{NextCall, Processor};
 use crate::settings::Settings;
 use crate::task::panic_message;
@@ -56,6 +60,8 @@ pub(crate) struct Pipeline {
     services: Arc<OperatorServices>,
     settings: Arc<Settings>,
     stop: CancellationToken,
+    /// The start of the operator.
+    origin: Instant,
     budget: ByteBudget,
     reverts: RevertTracker,
     unwritten: UnwrittenTurns,
@@ -70,6 +76,7 @@ struct ObjectHandling<'a> {
     services: &'a Arc<OperatorServices>,
     pause_gate: &'a PauseGate,
     stop: &'a CancellationToken,
+    origin: Instant,
     reverts: &'a RevertTracker,
     unwritten: &'a UnwrittenTurns,
     subject: ObjectRef,
@@ -79,7 +86,7 @@ struct ObjectHandling<'a> {
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error("the API server rejects the progress of the handlers")]
-    WriteRejected(#[from] WriteRejected),
+    WriteRejected(#[from] write::Error),
     #[error("the object cannot be read: {0}")]
     Unreadable(String),
     #[error(
@@ -148,6 +155,7 @@ impl Pipeline {
             services,
             settings,
             stop,
+            origin: Instant::now(),
             budget,
             reverts: RevertTracker::default(),
             unwritten: UnwrittenTurns::default(),
@@ -167,6 +175,7 @@ impl Pipeline {
             services: &self.services,
             pause_gate: &self.services.pause_gate,
             stop: &self.stop,
+            origin: self.origin,
             reverts: &self.reverts,
             unwritten: &self.unwritten,
             subject: kind.subject(key),
@@ -402,9 +411,10 @@ impl ObjectHandling<'_> {
         memory: &mut Memory,
         current: &mut Option<Arc<Value>>,
     ) -> Result<(), Error> {
-        let newest = persist::apply::newest(&self.writer()).await;
-        if let Some(newer) = newest.map_err(|it| Error::Unreadable(it.to_string()))? {
-            self.wrote(memory, current, newer);
+        match self.writer().newest().await {
+            ReadResult::Object(newer) => self.wrote(memory, current, newer),
+            ReadResult::Gone | ReadResult::LeaseEnded => {}
+            ReadResult::Unreadable(reason) => return Err(Error::Unreadable(reason)),
         }
         Ok(())
     }
@@ -417,11 +427,12 @@ impl ObjectHandling<'_> {
             return NextCall::AwaitChange;
         }
         let finalizer = &self.kind.persistence().finalizer;
-        let released = persist::release::release(&self.writer(), finalizer).await;
-        let consequence = match released {
-            Ok(true) => "it is deleted without its handlers".to_owned(),
-            Ok(false) => "its handlers are not called until it changes".to_owned(),
-            Err(rejected) => format!("the finalizer cannot be removed: {rejected}"),
+        let consequence = match self.writer().release(finalizer).await {
+            ReleaseResult::Released => "it is deleted without its handlers".to_owned(),
+            ReleaseResult::Left => "its handlers are not called until it changes".to_owned(),
+            ReleaseResult::Rejected(reason) => {
+                format!("the finalizer cannot be removed: {reason}")
+            }
         };
         let message = format!("the object cannot be read: {reason}; {consequence}");
         error!("{message}");
@@ -432,13 +443,16 @@ impl ObjectHandling<'_> {
     /// True if a deletion event means that the object does not match the selectors any more.
     async fn still_exists(&self) -> bool {
         self.kind.api().is_selective()
-            && !matches!(persist::apply::newest(&self.writer()).await, Ok(None))
+            && !matches!(
+                self.writer().newest().await,
+                ReadResult::Gone | ReadResult::LeaseEnded
+            )
     }
 
     /// Reads an object that a list shows older than our last write. If the API server has that
     /// older state too, it was restored from a backup, and its versions grow from there.
     async fn check_restored(&self, memory: &mut Memory, current: &mut Option<Arc<Value>>) {
-        if let Ok(Some(newest)) = persist::apply::newest(&self.writer()).await {
+        if let ReadResult::Object(newest) = self.writer().newest().await {
             let version = ObjectView::new(&newest).resource_version();
             if is_stale(memory, version.map(ResourceVersion::new).as_ref()) {
                 memory.written = None;
@@ -472,10 +486,14 @@ impl ObjectHandling<'_> {
         ObjectWriter {
             api: self.kind.api(),
             key: self.key,
-            status: self.kind.spec().status,
             pause_gate: self.pause_gate,
-            on_forbidden: OnForbidden::Retry(Some(self.stop)),
+            stop: Some(self.stop),
+            origin: self.origin,
         }
+    }
+
+    fn has_status_endpoint(&self) -> bool {
+        self.kind.spec().status == StatusSubresource::Present
     }
 
     fn handler_scope(&self, memos: Option<&Memos>) -> HandlerScope {

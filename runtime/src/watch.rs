@@ -11,11 +11,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use kopf_core::object::ObjectView;
+use kopf_core::object::resource_version::ResourceVersion;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
-use crate::client::resource_version::ResourceVersion;
 use crate::coordination::pause::PausePeriod;
 
 /// The position of a kind among the kinds that the operator handles.

@@ -15,8 +15,8 @@
 //! 5. Sub-handlers run in the same way in a [`turn::sub::SubTurn`], which the cycle absorbs.
 //! 6. [`turn::Turn`]`::conclude` adds the progress, or the end of the cycle, to a patch, and
 //!    says what work is left ([`turn::RemainingWork`]).
-//! 7. [`object::patch::ObjectPatch::into_requests`] gives the requests in their order.
-//!    [`object::patch_response`] checks whether a response shows just our write.
+//! 7. [`machine::write::ObjectWrite`] writes the patch: it says which request to send, and what
+//!    each answer means. [`object::patch_response`] checks whether a response shows just our write.
 //!
 //! [`handled_states`] and the end of a cycle give the guarantee in `docs/guarantees.md`: every
 //! handler handles the newest state. Other modules decide on their own: [`admission`] webhooks,
@@ -36,6 +36,7 @@ pub mod handler;
 pub mod index;
 pub mod json;
 pub mod lifecycle;
+pub mod machine;
 pub mod message;
 pub mod object;
 pub mod outcome;

@@ -9,6 +9,7 @@ pub mod hierarchy;
 pub mod patch;
 pub mod patch_response;
 pub mod path;
+pub mod resource_version;
 
 use serde_json::{Map, Value};
 

@@ -1,6 +1,5 @@
 //! One attempt of a daemon or timer: the call, the write of its patch, the report of its outcome.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +7,6 @@ use futures::FutureExt as _;
 use jiff::Timestamp;
 use kopf_core::background::stopping::StopReason;
 use kopf_core::cause::Reason;
-use kopf_core::object::patch::ObjectPatch;
 use kopf_core::outcome::{Consequence, HandlerFailure, Outcome};
 use kopf_core::progress::record::Record;
 use tracing::{Instrument as _, info};
@@ -24,7 +22,6 @@ use crate::process::execute::handler_scope::HandlerScope;
 use crate::process::execute::invoke::CallEnd;
 use crate::process::execute::report;
 use crate::process::persist::background_write::BackgroundObject;
-use crate::task::panic_message;
 use crate::watch::latest::LatestState;
 
 /// A daemon or timer with the services and the object that its calls need.
@@ -101,8 +98,9 @@ impl InstanceRunner {
             patch.store_result(spec.id.as_str(), result);
         }
         if !patch.is_empty()
-            && let Err(message) = self.write(patch).await
+            && let Err(error) = self.background_object().write(patch).await
         {
+            let message = error.of_handler();
             outcome = Outcome::Error(HandlerFailure::Other { message });
         }
         if interrupted {
@@ -114,16 +112,6 @@ impl InstanceRunner {
             return AttemptEnd::Interrupted;
         }
         self.conclude(record, &outcome, &scope)
-    }
-
-    /// Writes the patch of a call; its edits are code of the user, and may panic.
-    async fn write(&self, patch: ObjectPatch) -> Result<(), String> {
-        let object = self.background_object();
-        match AssertUnwindSafe(object.write(patch)).catch_unwind().await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(rejected)) => Err(format!("the API server rejects its patch: {rejected}")),
-            Err(payload) => Err(format!("its patch panicked: {}", panic_message(&*payload))),
-        }
     }
 
     /// Waits out a pause of the operator; false if the daemon or timer is to stop meanwhile.

@@ -7,6 +7,8 @@ use std::time::Duration;
 use futures::AsyncBufRead;
 use http::{Method, Request, header};
 use kopf_core::handler::watch_selectors::WatchSelectors;
+use kopf_core::machine::answer::{Answer, RequestFailure};
+use kopf_core::machine::request::{ObjectRequest, PatchContent, PatchEndpoint};
 use kube::Client;
 use kube::core::Request as Paths;
 use kube::core::params::{GetParams, ListParams, WatchParams};
@@ -89,29 +91,12 @@ const NOT_IN_SEGMENTS: &AsciiSet = &NON_ALPHANUMERIC
 /// The longest pause that the API server can ask for; it asks for seconds, never for years.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(300);
 
-/// The words of etcd for an object above its limit of 1.5 MiB.
-const TOO_LARGE_FOR_ETCD: &str = "etcdserver: request is too large";
-
 /// One page of a list.
 #[derive(Debug)]
 pub(crate) struct ListPage<T> {
     pub(crate) items: Vec<T>,
     pub(crate) resource_version: String,
     pub(crate) next: Option<String>,
-}
-
-/// The endpoint of an object that a patch is sent to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PatchTarget {
-    Body,
-    Status,
-}
-
-/// The content of a patch.
-#[derive(Debug)]
-pub(crate) enum PatchBody<'a> {
-    Merge(&'a Value),
-    Json(&'a Value),
 }
 
 #[derive(Deserialize)]
@@ -137,9 +122,10 @@ struct MetadataItem<'a> {
 
 /// A line of a watch.
 #[derive(Deserialize)]
-struct ReplayedEvent {
+struct ReplayedEvent<'a> {
     r#type: String,
-    object: Value,
+    #[serde(borrow)]
+    object: &'a RawValue,
 }
 
 #[derive(Deserialize)]
@@ -298,39 +284,39 @@ impl KindApi {
     }
 
     pub(crate) async fn get(&self, namespace: Option<&str>, name: &str) -> Result<Value, Error> {
-        let answer = self.get_text(namespace, name).await;
-        answer.and_then(|text| decode(&text))
+        let request = self.get_request(namespace, name)?;
+        self.send(request).await.and_then(|text| decode(&text))
     }
 
-    /// Gets an object without parsing it.
-    pub(crate) async fn get_text(
+    /// Sends a request for one object that a machine asks for.
+    pub(crate) async fn request_object(
         &self,
         namespace: Option<&str>,
         name: &str,
-    ) -> Result<String, Error> {
-        let request = self
-            .paths(namespace)
-            .get(&segment(name), &GetParams::default())
-            .map_err(build)?;
-        self.send(request).await
-    }
-
-    /// The first state of an object after this version of it, which a watch replays.
-    pub(crate) async fn next_state(
-        &self,
-        namespace: Option<&str>,
-        name: &str,
-        version: &str,
-    ) -> Result<Value, Error> {
-        let params = WatchParams {
-            field_selector: Some(format!("metadata.name={}", selector_value(name))),
-            timeout: Some(REPLAY),
-            bookmarks: false,
-            ..WatchParams::default()
+        request: &ObjectRequest<'_>,
+    ) -> Answer {
+        let built = match request {
+            ObjectRequest::Get | ObjectRequest::GetMetadata => self.get_request(namespace, name),
+            ObjectRequest::NextState { after } => self.replay_request(namespace, name, after),
+            ObjectRequest::Patch {
+                endpoint, content, ..
+            } => self.patch_request(namespace, name, *endpoint, *content),
         };
-        let request = self.paths(namespace).watch(&params, version);
-        let text = self.send(request.map_err(build)?).await?;
-        first_state(&text)
+        let sent = match built {
+            Ok(built) => self.send_once(built).await,
+            Err(error) => Err(RequestFailure::ConnectionLost(error.to_string())),
+        };
+        let text = match sent {
+            Ok(text) => text,
+            Err(failure) => return Answer::Failed(failure),
+        };
+        if !matches!(request, ObjectRequest::NextState { .. }) {
+            return Answer::read(request, &text);
+        }
+        match first_state(&text) {
+            Ok(state) => Answer::read(request, state),
+            Err(failure) => Answer::Failed(failure),
+        }
     }
 
     /// Creates an object, and returns it as the server stored it.
@@ -354,38 +340,11 @@ impl KindApi {
         &self,
         namespace: Option<&str>,
         name: &str,
-        target: PatchTarget,
-        body: &PatchBody<'_>,
+        endpoint: PatchEndpoint,
+        content: PatchContent<'_>,
     ) -> Result<Value, Error> {
-        let answer = self.patch_text(namespace, name, target, body).await;
-        answer.and_then(|text| decode(&text))
-    }
-
-    /// Sends one patch, and does not parse the object in the response.
-    pub(crate) async fn patch_text(
-        &self,
-        namespace: Option<&str>,
-        name: &str,
-        target: PatchTarget,
-        body: &PatchBody<'_>,
-    ) -> Result<String, Error> {
-        let suffix = match target {
-            PatchTarget::Body => "",
-            PatchTarget::Status => "/status",
-        };
-        let uri = format!("{}/{}{suffix}", self.collection(namespace), segment(name));
-        let (content_type, content) = match body {
-            PatchBody::Merge(value) => ("application/merge-patch+json", value),
-            PatchBody::Json(value) => ("application/json-patch+json", value),
-        };
-        let request = Request::builder()
-            .method(Method::PATCH)
-            .uri(uri)
-            .header(header::CONTENT_TYPE, content_type)
-            .header(header::ACCEPT, "application/json")
-            .body(serde_json::to_vec(content).map_err(Error::Decode)?)
-            .map_err(|error| Error::Request(Box::new(kube::Error::HttpError(error))))?;
-        self.send(request).await
+        let request = self.patch_request(namespace, name, endpoint, content)?;
+        self.send(request).await.and_then(|text| decode(&text))
     }
 
     /// The kind and its namespace, for messages.
@@ -422,10 +381,66 @@ impl KindApi {
         }
     }
 
+    fn get_request(&self, namespace: Option<&str>, name: &str) -> Result<Request<Vec<u8>>, Error> {
+        self.paths(namespace)
+            .get(&segment(name), &GetParams::default())
+            .map_err(build)
+    }
+
+    /// A watch that replays the changes of an object since this version.
+    fn replay_request(
+        &self,
+        namespace: Option<&str>,
+        name: &str,
+        version: &str,
+    ) -> Result<Request<Vec<u8>>, Error> {
+        let params = WatchParams {
+            field_selector: Some(format!("metadata.name={}", selector_value(name))),
+            timeout: Some(REPLAY),
+            bookmarks: false,
+            ..WatchParams::default()
+        };
+        self.paths(namespace).watch(&params, version).map_err(build)
+    }
+
+    fn patch_request(
+        &self,
+        namespace: Option<&str>,
+        name: &str,
+        endpoint: PatchEndpoint,
+        content: PatchContent<'_>,
+    ) -> Result<Request<Vec<u8>>, Error> {
+        let suffix = match endpoint {
+            PatchEndpoint::Object => "",
+            PatchEndpoint::Status => "/status",
+        };
+        let uri = format!("{}/{}{suffix}", self.collection(namespace), segment(name));
+        let (content_type, content) = match content {
+            PatchContent::Merge(value) => ("application/merge-patch+json", value),
+            PatchContent::Json(value) => ("application/json-patch+json", value),
+        };
+        Request::builder()
+            .method(Method::PATCH)
+            .uri(uri)
+            .header(header::CONTENT_TYPE, content_type)
+            .header(header::ACCEPT, "application/json")
+            .body(serde_json::to_vec(content).map_err(Error::Decode)?)
+            .map_err(|error| Error::Request(Box::new(kube::Error::HttpError(error))))
+    }
+
     async fn send(&self, request: Request<Vec<u8>>) -> Result<String, Error> {
         // The semaphore is never closed; without a permit the request would only exceed the limit.
         let _permit = self.requests.acquire().await.ok();
         self.with_deadline(self.client.request_text(request)).await
+    }
+
+    async fn send_once(&self, request: Request<Vec<u8>>) -> Result<String, RequestFailure> {
+        let _permit = self.requests.acquire().await.ok();
+        let request = self.client.request_text(request);
+        match tokio::time::timeout(self.timeout, request).await {
+            Ok(answer) => answer.map_err(|error| failure(&error)),
+            Err(_) => Err(RequestFailure::TimedOut),
+        }
     }
 
     async fn with_deadline<T>(
@@ -476,45 +491,6 @@ impl Error {
         }
     }
 
-    /// Whether the API server may have executed the request in spite of this error.
-    pub(crate) fn may_be_executed(&self) -> bool {
-        match self {
-            Self::Timeout | Self::Request(_) | Self::Decode(_) => true,
-            Self::Status { code, .. } => *code >= 500,
-            Self::Expired
-            | Self::NotFound
-            | Self::Conflict(_)
-            | Self::Invalid(_)
-            | Self::Forbidden(_)
-            | Self::Busy { .. } => false,
-        }
-    }
-
-    /// The reason for which the same request is never accepted; none if it may be later.
-    pub(crate) fn rejection(&self) -> Option<String> {
-        match self {
-            Self::Invalid(message) => Some(message.clone()),
-            // Other credentials, or another moment, may make a difference.
-            Self::Status {
-                code: 401 | 408, ..
-            } => None,
-            Self::Status { code, message } if (400..500).contains(code) => {
-                Some(format!("status {code}: {message}"))
-            }
-            Self::Expired => Some(self.to_string()),
-            // An answer that ends too early was cut; any other one stays as it is.
-            Self::Decode(source) if !source.is_eof() => Some(format!("{self}: {source}")),
-            Self::NotFound
-            | Self::Conflict(_)
-            | Self::Forbidden(_)
-            | Self::Status { .. }
-            | Self::Busy { .. }
-            | Self::Timeout
-            | Self::Decode(_)
-            | Self::Request(_) => None,
-        }
-    }
-
     /// Whether the operator lacks the permission for the request.
     pub(crate) fn is_forbidden(&self) -> bool {
         matches!(self, Self::Forbidden(_))
@@ -538,12 +514,6 @@ impl From<kube::Error> for Error {
         let kube::Error::Api(status) = &error else {
             return Self::Request(Box::new(error));
         };
-        let retry_after = status
-            .details
-            .as_ref()
-            .map(|details| details.retry_after_seconds)
-            .filter(|&seconds| seconds > 0)
-            .map(|seconds| Duration::from_secs(u64::from(seconds)).min(LONGEST_RETRY_AFTER));
         match status.code {
             404 => Self::NotFound,
             409 => Self::Conflict(status.message.clone()),
@@ -551,18 +521,36 @@ impl From<kube::Error> for Error {
             400 | 413 | 422 => Self::Invalid(status.message.clone()),
             429 => Self::Busy {
                 message: status.message.clone(),
-                retry_after,
+                retry_after: retry_after(status),
             },
             403 => Self::Forbidden(status.message.clone()),
-            // The object is larger than etcd accepts; the API server has no code for that.
-            500 if status.message.contains(TOO_LARGE_FOR_ETCD) => {
-                Self::Invalid(status.message.clone())
-            }
             code => Self::Status {
                 code,
                 message: status.message.clone(),
             },
         }
+    }
+}
+
+/// The pause that the API server asks for.
+fn retry_after(status: &kube::core::Status) -> Option<Duration> {
+    let details = status.details.as_ref()?;
+    let seconds = u64::from(details.retry_after_seconds);
+    (seconds > 0).then(|| Duration::from_secs(seconds).min(LONGEST_RETRY_AFTER))
+}
+
+fn failure(error: &kube::Error) -> RequestFailure {
+    match error {
+        kube::Error::Api(status) => status_failure(status),
+        error => RequestFailure::ConnectionLost(error.to_string()),
+    }
+}
+
+fn status_failure(status: &kube::core::Status) -> RequestFailure {
+    RequestFailure::Status {
+        code: status.code,
+        message: status.message.clone(),
+        retry_after: retry_after(status),
     }
 }
 
@@ -601,15 +589,19 @@ fn read_metadata(item: &RawValue) -> Result<Value, serde_json::Error> {
 }
 
 /// The first state of a replayed watch.
-fn first_state(text: &str) -> Result<Value, Error> {
+fn first_state(text: &str) -> Result<&str, RequestFailure> {
+    let unreadable = |error: serde_json::Error| RequestFailure::Unreadable {
+        message: error.to_string(),
+        cut: error.is_eof(),
+    };
     // Nothing is replayed while the API server's cache is behind: the caller tries again.
-    let line = text.lines().next().ok_or(Error::Timeout)?;
-    let event: ReplayedEvent = decode(line)?;
+    let line = text.lines().next().ok_or(RequestFailure::TimedOut)?;
+    let event: ReplayedEvent<'_> = serde_json::from_str(line).map_err(unreadable)?;
     if event.r#type == "ERROR" {
-        let status = serde_json::from_value(event.object).map_err(Error::Decode)?;
-        return Err(Error::from_status(status));
+        let status = serde_json::from_str(event.object.get()).map_err(unreadable)?;
+        return Err(status_failure(&status));
     }
-    Ok(event.object)
+    Ok(event.object.get())
 }
 
 /// A name as the value of a field selector.
@@ -635,24 +627,6 @@ fn build(error: kube::core::request::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn client_errors_that_no_repetition_mends_are_rejections() {
-        let rejected = |code: u16| {
-            let status = serde_json::json!({"code": code, "message": "no"});
-            let status = serde_json::from_value(status).expect("a status");
-            Error::from_status(status).rejection()
-        };
-        for code in [400, 405, 406, 410, 413, 415, 418, 422] {
-            assert!(rejected(code).is_some(), "{code}");
-        }
-        for code in [401, 403, 404, 408, 409, 429, 500, 502, 503, 504] {
-            assert_eq!(rejected(code), None, "{code}");
-        }
-        let undecoded = |text: &str| decode::<Value>(text).expect_err("no JSON").rejection();
-        assert!(undecoded(&"[".repeat(200)).is_some_and(|it| it.contains("recursion limit")));
-        assert_eq!(undecoded("{\"cut\": "), None);
-    }
 
     #[test]
     fn metadata_is_read_however_deep_its_object_is_nested() {

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use kopf_core::election::{Candidate, ElectionStep, Lease, LeaseTimings};
 use kopf_core::handler::watch_selectors::WatchSelectors;
+use kopf_core::machine::request::{PatchContent, PatchEndpoint};
+use kopf_core::object::resource_version::ResourceVersion;
 use kube::Client;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -14,9 +16,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use crate::client::backoff::Backoff;
-use crate::client::requests::{self, KindApi, PatchBody, PatchTarget};
+use crate::client::requests::{self, KindApi};
 use crate::client::resource::{ResourceSpec, Scope, StatusSubresource};
-use crate::client::resource_version::ResourceVersion;
 use crate::coordination::clock::WallClock;
 use crate::coordination::pause::{PauseGate, PauseHandle, PauseReason};
 use crate::task::Tasks;
@@ -323,11 +324,11 @@ impl<'a> LeaderElector<'a> {
     async fn write(&self, version: &str, spec: Value) -> Result<Value, Error> {
         let patch = json!({"metadata": {"resourceVersion": version}, "spec": spec});
         let namespace = Some(self.config.namespace.as_str());
-        let body = PatchBody::Merge(&patch);
+        let body = PatchContent::Merge(&patch);
         let name = &self.config.name;
         Ok(self
             .api
-            .patch(namespace, name, PatchTarget::Body, &body)
+            .patch(namespace, name, PatchEndpoint::Object, body)
             .await?)
     }
 

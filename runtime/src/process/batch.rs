@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use kopf_core::object::resource_version::ResourceVersion;
 use serde_json::value::RawValue;
 
-use crate::client::resource_version::ResourceVersion;
 use crate::watch::{WatchEvent, WatchEventType};
 
 /// Earlier events that are kept for event handlers; beyond that, modifications are merged.

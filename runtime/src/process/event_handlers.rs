@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use kopf_core::cause::Subject as Matched;
 use kopf_core::handler::HandlerSpec;
+use kopf_core::machine::request::OnForbidden;
+use kopf_core::machine::write::{OnConflict, ReadBack, WriteResult, WriteRules};
 use kopf_core::object::ObjectView;
 use kopf_core::object::patch::ObjectPatch;
 use serde_json::Value;
@@ -15,8 +17,6 @@ use super::memory::Memory;
 use super::{Error, ObjectHandling};
 use crate::coordination::pause::LeaseEnded;
 use crate::events::span;
-use crate::process::persist::apply::{ReadBack, WriteResult, apply};
-use crate::process::persist::object_writer::OnConflict;
 use crate::watch::WatchEventType;
 
 /// A call of an event handler for one event.
@@ -130,8 +130,13 @@ impl ObjectHandling<'_> {
         let Some(known) = known else {
             return Ok(());
         };
-        let writer = self.writer();
-        match apply(&writer, &known, patch, OnConflict::Repeat, ReadBack::Always).await {
+        let rules = WriteRules {
+            status_endpoint: self.has_status_endpoint(),
+            on_conflict: OnConflict::Repeat,
+            on_forbidden: OnForbidden::RetryForMinute { ends_at_stop: true },
+            read_back: ReadBack::Always,
+        };
+        match self.writer().write(&known, patch, rules).await {
             Ok(WriteResult::Written(newer) | WriteResult::Stripped(newer, _)) => {
                 self.wrote(memory, current, newer);
             }

@@ -1,11 +1,11 @@
 //! The pipeline's state of an object between two calls; small, as there may be many objects.
 
 use kopf_core::cause::detect::ObjectHistory;
+use kopf_core::object::resource_version::ResourceVersion;
 use kopf_core::reverts::WriteRate;
 use serde_json::Value;
 
 use super::batch::{ByteBudget, ReservedBytes};
-use crate::client::resource_version::ResourceVersion;
 
 /// The state of one object; a restarted operator goes on without it.
 #[derive(Debug, Default)]

@@ -1,8 +1,5 @@
 //! Writes to handled objects: no other code of the runtime patches them.
 
-pub(crate) mod apply;
 pub(crate) mod background_write;
 pub(crate) mod finalizer_sweep;
 pub(crate) mod object_writer;
-pub(crate) mod pruned_fields;
-pub(crate) mod release;

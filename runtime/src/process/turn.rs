@@ -1,16 +1,16 @@
 //! One turn of an object: calls the handlers that its state demands, and writes their effects.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt as _;
 use jiff::Timestamp;
 use kopf_core::background::desired::ObjectLife;
 use kopf_core::cause::Reason;
 use kopf_core::cause::detect::EventKind;
 use kopf_core::handler::HandlerSpec;
 use kopf_core::handler::finalizer_need::FinalizerNeed;
+use kopf_core::machine::request::OnForbidden;
+use kopf_core::machine::write::{OnConflict, ReadBack, WriteResult, WriteRules};
 use kopf_core::object::patch::ObjectPatch;
 use kopf_core::object::{ObjectView, finalizer};
 use kopf_core::outcome::{HandlerFailure, Outcome};
@@ -31,9 +31,6 @@ use crate::events::log_layer::LogPoster;
 use crate::events::span;
 use crate::process::execute::report;
 use crate::process::memory::Memory;
-use crate::process::persist::apply::{ReadBack, WriteResult, apply};
-use crate::process::persist::object_writer::{ObjectWriter, OnConflict, OnForbidden};
-use crate::task::panic_message;
 
 /// The time until a custom lifecycle that has picked no handler is asked again.
 const PAUSE_WITHOUT_CHOICE: Duration = Duration::from_secs(1);
@@ -291,19 +288,16 @@ impl ObjectHandling<'_> {
     }
 
     /// Writes the patches of handlers with their records; if the patches are to blame that this
-    /// fails, returns how. Edits are code of the user, and may panic.
+    /// fails, returns how.
     async fn write_effects(
         &self,
         current: &Arc<Value>,
         write: TurnWrite,
     ) -> Result<Result<TurnResult, Error>, String> {
-        let written = self.write(current, write, OnForbidden::Retry(Some(self.stop)));
-        match AssertUnwindSafe(written).catch_unwind().await {
-            Ok(Err(Error::WriteRejected(rejected))) => {
-                Err(format!("the API server rejects its patch: {rejected}"))
-            }
-            Ok(written) => Ok(written),
-            Err(payload) => Err(format!("its patch panicked: {}", panic_message(&*payload))),
+        let on_forbidden = OnForbidden::RetryForMinute { ends_at_stop: true };
+        match self.write(current, write, on_forbidden).await {
+            Err(Error::WriteRejected(error)) => Err(error.of_handler()),
+            written => Ok(written),
         }
     }
 
@@ -399,26 +393,20 @@ impl ObjectHandling<'_> {
         &self,
         current: &Arc<Value>,
         mut write: TurnWrite,
-        on_forbidden: OnForbidden<'_>,
+        on_forbidden: OnForbidden,
     ) -> Result<TurnResult, Error> {
         let persistence = self.kind.persistence();
         persistence.purge_touch(ObjectView::new(current), &mut write.patch);
         if write.patch.is_empty() {
             return Ok(TurnResult::Done);
         }
-        let writer = ObjectWriter {
+        let rules = WriteRules {
+            status_endpoint: self.has_status_endpoint(),
+            on_conflict: write.on_conflict,
             on_forbidden,
-            ..self.writer()
+            read_back: write.read_back,
         };
-        match apply(
-            &writer,
-            current,
-            write.patch,
-            write.on_conflict,
-            write.read_back,
-        )
-        .await?
-        {
+        match self.writer().write(current, write.patch, rules).await? {
             WriteResult::AsExpected(version) => Ok(TurnResult::Settled(version)),
             WriteResult::Outdated(newer) => Ok(TurnResult::Outdated(newer)),
             WriteResult::Gone => Ok(TurnResult::Gone),

@@ -5,11 +5,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kopf_core::handler::finalizer_need::FinalizerNeed;
+use kopf_core::machine::write::{OnConflict, ReadBack};
 use kopf_core::object::patch::ObjectPatch;
 use tokio::time::Instant;
-
-use super::persist::apply::ReadBack;
-use super::persist::object_writer::OnConflict;
 
 /// The wait for a time that the clock cannot express.
 const LONGEST_WAIT: Duration = Duration::from_secs(86_400);

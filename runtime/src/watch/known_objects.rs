@@ -5,11 +5,11 @@ use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
+use kopf_core::object::resource_version::ResourceVersion;
 use serde_json::value::RawValue;
 use tracing::warn;
 
 use super::{KindIndex, ObjectHeader, ObjectKey, WatchEvent, WatchEventType};
-use crate::client::resource_version::ResourceVersion;
 
 /// A watch event with the identity of its object.
 pub(super) type KeyedEvent = (Arc<ObjectKey>, WatchEvent);

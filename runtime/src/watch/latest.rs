@@ -2,10 +2,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use kopf_core::object::resource_version::ResourceVersion;
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
-
-use crate::client::resource_version::ResourceVersion;
 
 /// The newest state, as text, which takes a fraction of the memory of a parsed object.
 #[derive(Debug)]

@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use kopf_core::handler::watch_selectors::WatchSelectors;
+use kopf_core::machine::request::{PatchContent, PatchEndpoint};
 use kopf_core::peering::{ClockReading, OwnPeer, Peer, PeeringDecision, Peers, removal};
 use kube::Client;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tracing::warn;
 
-use crate::client::requests::{self, KindApi, PatchBody, PatchTarget};
+use crate::client::requests::{self, KindApi};
 use crate::client::resource::{ResourceSpec, Scope, StatusSubresource};
 use crate::watch::KindIndex;
 use crate::watch::known_objects::Retention;
@@ -72,7 +73,7 @@ pub(super) struct ObservedPeering {
 
 struct PeeringApi {
     api: KindApi,
-    target: PatchTarget,
+    target: PatchEndpoint,
 }
 
 // === impl PeeringRef ===
@@ -163,8 +164,8 @@ impl ObservedPeering {
         self.api = Some(PeeringApi {
             api: KindApi::new(self.peering.client.clone(), spec, selectors),
             target: match status {
-                StatusSubresource::Present => PatchTarget::Status,
-                StatusSubresource::Absent => PatchTarget::Body,
+                StatusSubresource::Present => PatchEndpoint::Status,
+                StatusSubresource::Absent => PatchEndpoint::Object,
             },
         });
         self.state = PeeringObjectState::Unknown;
@@ -289,9 +290,9 @@ impl ObservedPeering {
 
 impl PeeringApi {
     async fn patch(&self, peering: &PeeringRef, patch: &Value) -> Result<Value, requests::Error> {
-        let body = PatchBody::Merge(patch);
+        let body = PatchContent::Merge(patch);
         let namespace = peering.namespace.as_deref();
-        let request = self.api.patch(namespace, &peering.name, self.target, &body);
+        let request = self.api.patch(namespace, &peering.name, self.target, body);
         // While this waits, watch events of the peering are not read.
         let response = tokio::time::timeout(REQUEST_TIMEOUT, request).await;
         response.unwrap_or(Err(requests::Error::Timeout))

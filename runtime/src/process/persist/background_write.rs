@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
+use kopf_core::machine::request::OnForbidden;
+use kopf_core::machine::write::{self, OnConflict, ReadBack, WriteResult, WriteRules};
 use kopf_core::object::ObjectView;
 use kopf_core::object::patch::ObjectPatch;
+use kopf_core::object::resource_version::ResourceVersion;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
+use tokio::time::Instant;
 
-use super::apply::{ReadBack, WriteRejected, WriteResult, apply};
-use super::object_writer::{ObjectWriter, OnConflict, OnForbidden};
+use super::object_writer::ObjectWriter;
 use crate::client::requests::KindApi;
 use crate::client::resource::StatusSubresource;
-use crate::client::resource_version::ResourceVersion;
 use crate::coordination::pause::PauseGate;
 use crate::watch::ObjectKey;
 use crate::watch::latest::LatestState;
@@ -28,7 +30,7 @@ pub(crate) struct BackgroundObject {
 
 impl BackgroundObject {
     /// Writes a patch; nothing if the object is gone.
-    pub(crate) async fn write(&self, patch: ObjectPatch) -> Result<(), WriteRejected> {
+    pub(crate) async fn write(&self, patch: ObjectPatch) -> Result<(), write::Error> {
         if patch.is_empty() {
             return Ok(());
         }
@@ -36,16 +38,24 @@ impl BackgroundObject {
         Box::pin(self.write_patch(patch)).await
     }
 
-    async fn write_patch(&self, patch: ObjectPatch) -> Result<(), WriteRejected> {
+    async fn write_patch(&self, patch: ObjectPatch) -> Result<(), write::Error> {
         let known = Arc::new(self.newest());
         let writer = ObjectWriter {
             api: &self.api,
             key: &self.key,
-            status: self.status,
             pause_gate: &self.pause_gate,
-            on_forbidden: OnForbidden::Retry(None),
+            stop: None,
+            origin: Instant::now(),
         };
-        match apply(&writer, &known, patch, OnConflict::Repeat, ReadBack::Always).await? {
+        let rules = WriteRules {
+            status_endpoint: self.status == StatusSubresource::Present,
+            on_conflict: OnConflict::Repeat,
+            on_forbidden: OnForbidden::RetryForMinute {
+                ends_at_stop: false,
+            },
+            read_back: ReadBack::Always,
+        };
+        match writer.write(&known, patch, rules).await? {
             WriteResult::Written(newer) | WriteResult::Stripped(newer, _) => {
                 update_latest(&self.latest, &newer)
             }

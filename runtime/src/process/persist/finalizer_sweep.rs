@@ -6,16 +6,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use kopf_core::machine::request::OnForbidden;
+use kopf_core::machine::write::{OnConflict, ReadBack, WriteResult, WriteRules};
 use kopf_core::object::patch::ObjectPatch;
 use kopf_core::object::{ObjectView, finalizer};
 use serde_json::Value;
+use tokio::time::Instant;
 use tracing::{info, warn};
 
-use super::apply::{ReadBack, WriteResult, apply};
-use super::object_writer::{ObjectWriter, OnConflict, OnForbidden};
+use super::object_writer::ObjectWriter;
 use crate::client::backoff::Backoff;
 use crate::client::requests::{self, KindApi};
-use crate::client::resource::StatusSubresource;
 use crate::coordination::pause::PauseGate;
 use crate::watch::{KindIndex, ObjectKey};
 
@@ -74,17 +75,25 @@ impl FinalizerSweep {
         let writer = ObjectWriter {
             api: &self.api,
             key: &key,
-            // Only the metadata is written.
-            status: StatusSubresource::Absent,
             pause_gate: &self.pause_gate,
-            on_forbidden: OnForbidden::Retry(None),
+            stop: None,
+            origin: Instant::now(),
+        };
+        let rules = WriteRules {
+            // Only the metadata is written.
+            status_endpoint: false,
+            on_conflict: OnConflict::Repeat,
+            on_forbidden: OnForbidden::RetryForMinute {
+                ends_at_stop: false,
+            },
+            read_back: ReadBack::Always,
         };
         let mut patch = ObjectPatch::new();
         let name = self.finalizer.clone();
         patch.edit(move |body| finalizer::remove(body, &name));
         // If the lease ends, the next leader checks again.
         let known = Arc::new(object);
-        match apply(&writer, &known, patch, OnConflict::Repeat, ReadBack::Always).await {
+        match writer.write(&known, patch, rules).await {
             Ok(WriteResult::LeaseEnded) => {}
             Ok(_) => info!(object = %key, "the finalizer is removed: no handler needs it any more"),
             Err(rejected) => warn!(object = %key, "the finalizer cannot be removed: {rejected}"),

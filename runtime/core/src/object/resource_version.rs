@@ -2,13 +2,17 @@
 
 /// A resource version; numbers are ordered, anything else is only equal to itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ResourceVersion {
+pub enum ResourceVersion {
+    /// As etcd makes them.
     Number(u64),
+    /// Anything else.
     Opaque(Box<str>),
 }
 
 impl ResourceVersion {
-    pub(crate) fn new(text: &str) -> Self {
+    /// Reads a version.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
         match text.parse() {
             Ok(number) => Self::Number(number),
             Err(_) => Self::Opaque(text.into()),
@@ -16,7 +20,8 @@ impl ResourceVersion {
     }
 
     /// Whether this version is not newer than the other.
-    pub(crate) fn is_not_newer_than(&self, written: &Self) -> bool {
+    #[must_use]
+    pub fn is_not_newer_than(&self, written: &Self) -> bool {
         match (self, written) {
             (Self::Number(seen), Self::Number(written)) => seen <= written,
             (seen, written) => seen == written,

@@ -1,31 +1,14 @@
 //! Finds the parts of a patch that the API server accepted and did not keep.
 
 use serde_json::Value;
-use tracing::warn;
-
-use crate::watch::ObjectKey;
 
 /// Treated apart from fields, as no schema prunes single annotations.
 const ANNOTATIONS: &str = "metadata.annotations";
 
-/// Warns about parts of a merge patch that are not in the object that came back.
-///
-/// Mostly the schema of the kind lacks a field, and the API server prunes it.
-pub(crate) fn warn_if_dropped(key: &ObjectKey, patch: &Value, body: &Value) {
-    let dropped = dropped(patch, body);
-    if !dropped.is_empty() {
-        warn!(
-            object = %key,
-            "written, but not kept by the API server: {}; does the schema know these fields?",
-            dropped.join(", ")
-        );
-    }
-}
-
 /// The annotations that a merge patch sets and the object that came back does not have.
 ///
 /// No schema prunes annotations: an admission webhook has removed them.
-pub(crate) fn stripped(patch: &Value, body: &Value) -> Vec<String> {
+pub(super) fn stripped(patch: &Value, body: &Value) -> Vec<String> {
     let set = patch["metadata"]["annotations"].as_object();
     let kept = &body["metadata"]["annotations"];
     set.into_iter()
@@ -36,7 +19,9 @@ pub(crate) fn stripped(patch: &Value, body: &Value) -> Vec<String> {
 }
 
 /// The paths of values that a patch sets and an object does not have.
-fn dropped(patch: &Value, body: &Value) -> Vec<String> {
+///
+/// Mostly the schema of the kind lacks a field, and the API server prunes it.
+pub(super) fn dropped(patch: &Value, body: &Value) -> Vec<String> {
     let mut paths = Vec::new();
     compare(&mut paths, String::new(), patch, Some(body));
     paths
@@ -65,11 +50,22 @@ fn compare(paths: &mut Vec<String>, path: String, patch: &Value, body: Option<&V
 }
 
 /// True if a patch only removes fields: the whole object may be missing then.
-pub(super) fn only_removes(patch: &serde_json::Map<String, Value>) -> bool {
+fn only_removes(patch: &serde_json::Map<String, Value>) -> bool {
     patch.values().all(|value| match value {
         Value::Null => true,
         Value::Object(inner) => only_removes(inner),
         _ => false,
+    })
+}
+
+/// Whether an object already has everything that a merge patch sets, and nothing that it removes.
+pub(super) fn is_so(merge: &Value, object: &Value) -> bool {
+    let Value::Object(merge) = merge else {
+        return merge == object;
+    };
+    merge.iter().all(|(key, wanted)| match object.get(key) {
+        None => wanted.is_null() || wanted.as_object().is_some_and(only_removes),
+        Some(present) => is_so(wanted, present),
     })
 }
 
@@ -105,5 +101,29 @@ mod tests {
         let patch = json!({"spec": {"a": 1, "b": null}, "status": {"x": {"y": null}}});
         let body = json!({"spec": {"a": 2}});
         assert!(dropped(&patch, &body).is_empty());
+    }
+
+    #[test]
+    fn a_merge_patch_that_changes_nothing_is_recognised() {
+        let object = json!({
+            "metadata": {"labels": {"a": "1"}, "resourceVersion": "5"},
+            "status": {"phase": "Ready", "list": [1, 2]},
+        });
+        for nothing in [
+            json!({}),
+            json!({"status": {"phase": "Ready"}}),
+            json!({"status": {"list": [1, 2], "gone": null}}),
+            json!({"metadata": {"labels": {"a": "1"}, "annotations": {"x": null}}}),
+        ] {
+            assert!(is_so(&nothing, &object), "{nothing}");
+        }
+        for change in [
+            json!({"status": {"phase": "Failed"}}),
+            json!({"status": {"list": [1]}}),
+            json!({"status": null}),
+            json!({"metadata": {"annotations": {"x": "y"}}}),
+        ] {
+            assert!(!is_so(&change, &object), "{change}");
+        }
     }
 }

@@ -1,0 +1,114 @@
+//! One request, sent again until its answer counts.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::Value;
+
+use crate::{
+    background::Moment,
+    machine::{
+        answer::{Answer, FailureMeaning, ReleasableMetadata},
+        effect::RequestPause,
+        growing_pause::GrowingPause,
+        now::Now,
+        request::OnForbidden,
+    },
+    object::{ObjectView, resource_version::ResourceVersion},
+};
+
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// The time for which a forbidden write is sent again.
+const FORBIDDEN_RETRIES: Duration = Duration::from_secs(50);
+
+/// The requests that were sent until an answer counts.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    begun: Moment,
+    pauses: GrowingPause,
+    /// Whether the API server may have executed one of them without an answer.
+    pub(super) unanswered: bool,
+}
+
+/// The result of an exchange, or the pause before the request is sent again.
+#[derive(Debug)]
+pub(super) enum Exchanged {
+    Object(Arc<Value>),
+    AsExpected(ResourceVersion),
+    Metadata(ReleasableMetadata),
+    Accepted,
+    Gone,
+    Conflict,
+    Rejected(String),
+    LeaseEnded,
+    Again(RequestPause),
+}
+
+// === impl Exchange ===
+
+impl Exchange {
+    pub(super) fn begin(now: &Now) -> Self {
+        Self {
+            begun: now.steady,
+            pauses: pauses(),
+            unanswered: false,
+        }
+    }
+
+    pub(super) fn answered(
+        &mut self,
+        answer: Answer,
+        uid: &str,
+        on_forbidden: OnForbidden,
+        now: &Now,
+    ) -> Exchanged {
+        let failure = match answer {
+            Answer::LeaseEnded => return Exchanged::LeaseEnded,
+            // A request that tests no version may be answered about another object of the name.
+            Answer::Object(body) if ObjectView::new(&body).uid() != Some(uid) => {
+                return Exchanged::Gone;
+            }
+            Answer::Metadata(metadata) if metadata.uid != uid => return Exchanged::Gone,
+            Answer::Object(body) => return Exchanged::Object(body),
+            Answer::AsExpected(version) => return Exchanged::AsExpected(version),
+            Answer::Metadata(metadata) => return Exchanged::Metadata(metadata),
+            Answer::Accepted => return Exchanged::Accepted,
+            Answer::Failed(failure) => failure,
+        };
+        self.unanswered |= failure.may_be_executed();
+        let (at_least, forbidden) = match failure.meaning() {
+            FailureMeaning::Gone => return Exchanged::Gone,
+            FailureMeaning::Conflict => return Exchanged::Conflict,
+            FailureMeaning::Rejected(reason) => return Exchanged::Rejected(reason),
+            FailureMeaning::Forbidden(reason) if self.is_given_up(on_forbidden, now) => {
+                return Exchanged::Rejected(reason);
+            }
+            FailureMeaning::Forbidden(_) => (None, true),
+            FailureMeaning::Transient { at_least } => (at_least, false),
+        };
+        Exchanged::Again(RequestPause {
+            pause: self.pauses.next(at_least, now.chance()),
+            ends_at_stop: forbidden
+                && on_forbidden == OnForbidden::RetryForMinute { ends_at_stop: true },
+            failure: Some(failure),
+        })
+    }
+
+    /// Whether a request that the API server forbids is given up.
+    fn is_given_up(&self, on_forbidden: OnForbidden, now: &Now) -> bool {
+        match on_forbidden {
+            OnForbidden::Reject => true,
+            OnForbidden::RetryForEver => false,
+            OnForbidden::RetryForMinute { ends_at_stop } => {
+                let elapsed = now.steady.saturating_sub(self.begun);
+                elapsed >= FORBIDDEN_RETRIES || (ends_at_stop && now.stopping)
+            }
+        }
+    }
+}
+
+/// The pauses between requests for one object.
+pub(super) fn pauses() -> GrowingPause {
+    GrowingPause::new(FIRST_PAUSE, LONGEST_PAUSE)
+}

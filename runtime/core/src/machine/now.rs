@@ -1,0 +1,30 @@
+//! The values that a step of a machine cannot find out by itself.
+
+use jiff::Timestamp;
+
+use crate::background::Moment;
+
+/// The time, a random number, and whether the operator stops.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Now {
+    /// The time of day, for records on the object.
+    pub wall: Timestamp,
+    /// The time since the operator started, for pauses.
+    pub steady: Moment,
+    /// A random number.
+    pub seed: u64,
+    /// Whether the operator stops.
+    pub stopping: bool,
+}
+
+// === impl Now ===
+
+impl Now {
+    /// The random number as a fraction from 0 to 1.
+    #[must_use]
+    pub(super) fn chance(&self) -> f64 {
+        // The upper 32 bits fit into the fraction without rounding.
+        let upper = u32::try_from(self.seed >> 32).unwrap_or(u32::MAX);
+        f64::from(upper) / f64::from(u32::MAX)
+    }
+}

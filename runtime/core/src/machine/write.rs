@@ -1,0 +1,649 @@
+//! One patch on its way to an object: at most one request for each endpoint, if all goes well.
+//!
+//! Edits of the newest state become one JSON patch that tests the resource version, and are
+//! computed anew after a conflict. Each endpoint takes its own part of the edits once, so an edit
+//! need not be idempotent.
+
+mod part;
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::{
+    machine::{
+        answer::Answer,
+        effect::{RequestEffect, RequestMachine, RequestPause, RequestReport},
+        exchange::{self, Exchange, Exchanged},
+        growing_pause::GrowingPause,
+        now::Now,
+        pruned_fields,
+        request::{
+            AnswerNeed, ExpectedState, ObjectRequest, OnForbidden, PatchContent, PatchEndpoint,
+        },
+        write::part::{ObjectPart, PartChange},
+    },
+    object::{
+        ObjectView,
+        applied::shows_change,
+        patch::{ObjectPatch, PatchFn, apply_merge},
+        resource_version::ResourceVersion,
+    },
+};
+
+/// The reaction to a conflict with another writer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnConflict {
+    /// Write the patch on top of the newer state.
+    Repeat,
+    /// Write nothing, and return the newer state.
+    Report,
+}
+
+/// The need to know the object after the write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadBack {
+    /// The object is decoded.
+    Always,
+    /// The object is decoded only if it is not the known state with the patch applied.
+    IfUnexpected,
+}
+
+/// The rules for one write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteRules {
+    /// Whether the status has an endpoint of its own.
+    pub status_endpoint: bool,
+    /// The reaction to a conflict.
+    pub on_conflict: OnConflict,
+    /// The reaction to a write that is forbidden.
+    pub on_forbidden: OnForbidden,
+    /// The need to know the object afterwards.
+    pub read_back: ReadBack,
+}
+
+/// The result of a write that the API server did not reject.
+#[derive(Debug)]
+pub enum WriteResult {
+    /// The object after the last request.
+    Written(Arc<Value>),
+    /// The same, but the API server has not kept these annotations.
+    Stripped(Arc<Value>, Vec<String>),
+    /// At this version, the object is the known state with the patch applied.
+    AsExpected(ResourceVersion),
+    /// There was nothing to change.
+    Unchanged,
+    /// Nothing was written: the known state is outdated, and this is the newest one.
+    Outdated(Arc<Value>),
+    /// The object does not exist any more.
+    Gone,
+    /// The lease ended first; something may have been written.
+    LeaseEnded,
+}
+
+/// A write that can never succeed as it is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The API server rejects the patch.
+    #[error("{0}")]
+    Rejected(String),
+    /// An edit is code of the user, and panicked.
+    #[error("an edit panicked: {0}")]
+    EditPanicked(String),
+}
+
+/// A patch on its way to the endpoints of an object.
+pub struct ObjectWrite<'o> {
+    uid: &'o str,
+    rules: WriteRules,
+    /// The state that was known before the first request.
+    first: Arc<Value>,
+    /// The newest known state.
+    known: Arc<Value>,
+    /// The merge patch of the status, with its precondition while it is sent.
+    status: Option<Value>,
+    /// The merge patch of the rest, with its precondition when it is sent.
+    body: Option<Value>,
+    edits: Vec<PatchFn>,
+    /// Both parts of the patch, if the object was as expected and not decoded between them.
+    both: Option<Value>,
+    status_answer: Option<WriteAnswer>,
+    /// The object after the last edit.
+    edited: Option<Arc<Value>>,
+    part: usize,
+    exchange: Exchange,
+    conflicts: u32,
+    pauses: GrowingPause,
+    pause: Option<RequestPause>,
+    report: Option<RequestReport>,
+    phase: WritePhase,
+}
+
+/// The object after a request.
+#[derive(Debug)]
+enum WriteAnswer {
+    AsExpected(ResourceVersion),
+    Object(Arc<Value>),
+}
+
+/// The request that is under way.
+#[derive(Debug)]
+enum WritePhase {
+    Begin,
+    /// Sends the status to its endpoint.
+    Status,
+    /// Reads the object, as another writer was faster than the status.
+    NewerForStatus,
+    /// Reads the object, as its status was not found.
+    IsStatusServed,
+    /// Sends the merge patch.
+    Body,
+    /// Reads the object, as a merge patch was rejected: another object may have the name now.
+    Rejected(String),
+    /// Reads the object, as the API server gave up against faster writers.
+    Conflict,
+    /// Sends the edits of one part.
+    Edit(PartChange),
+    /// Reads the object, as the edits of one part were not accepted.
+    NewerForEdit {
+        change: PartChange,
+        rejected: Option<String>,
+        unanswered: bool,
+    },
+    /// Reads the first state after the one for which the edits were made.
+    IsEdited {
+        change: PartChange,
+        newer: Arc<Value>,
+    },
+    Done(Option<Result<WriteResult, Error>>),
+}
+
+// === impl Error ===
+
+impl Error {
+    /// The failure of the handler whose patch this is.
+    #[must_use]
+    pub fn of_handler(&self) -> String {
+        match self {
+            Self::Rejected(reason) => format!("the API server rejects its patch: {reason}"),
+            Self::EditPanicked(message) => format!("its patch panicked: {message}"),
+        }
+    }
+}
+
+// === impl ObjectWrite ===
+
+impl<'o> ObjectWrite<'o> {
+    /// Writes a patch to the object with this uid; `known` is its newest known state.
+    #[must_use]
+    pub fn new(
+        uid: &'o str,
+        known: &Arc<Value>,
+        patch: ObjectPatch,
+        rules: WriteRules,
+        now: &Now,
+    ) -> Self {
+        let requests = patch.into_requests(rules.status_endpoint);
+        let read_back = match requests.edits.is_empty() {
+            true => rules.read_back,
+            // Edits are made on the object itself.
+            false => ReadBack::Always,
+        };
+        Self {
+            uid,
+            rules: WriteRules { read_back, ..rules },
+            first: Arc::clone(known),
+            known: Arc::clone(known),
+            status: requests.status,
+            body: requests.body,
+            edits: requests.edits,
+            both: None,
+            status_answer: None,
+            edited: None,
+            part: 0,
+            exchange: Exchange::begin(now),
+            conflicts: 0,
+            pauses: exchange::pauses(),
+            pause: None,
+            report: None,
+            phase: WritePhase::Begin,
+        }
+    }
+
+    fn send(&mut self, phase: WritePhase, now: &Now) {
+        self.exchange = Exchange::begin(now);
+        self.phase = phase;
+    }
+
+    fn end(&mut self, result: Result<WriteResult, Error>) {
+        self.phase = WritePhase::Done(Some(result));
+    }
+
+    /// Waits before the next request, from the second conflict on.
+    fn pause_after_conflict(&mut self, now: &Now) {
+        if self.conflicts > 0 {
+            self.pause = Some(RequestPause {
+                pause: self.pauses.next(None, now.chance()),
+                ends_at_stop: false,
+                failure: None,
+            });
+        }
+        self.conflicts = self.conflicts.saturating_add(1);
+    }
+
+    fn begin(&mut self, now: &Now) {
+        match &mut self.status {
+            Some(status) => {
+                guard(status, self.uid, version(&self.known));
+                self.send(WritePhase::Status, now);
+            }
+            None => self.go_on_with_body(now),
+        }
+    }
+
+    /// Goes on with the rest: a merge patch, or a JSON patch if there are edits.
+    fn go_on_with_body(&mut self, now: &Now) {
+        if !self.edits.is_empty() {
+            return self.go_on_with_edits(now);
+        }
+        let Some(body) = &mut self.body else {
+            return self.finish(None);
+        };
+        guard(body, self.uid, None);
+        if let (Some(WriteAnswer::AsExpected(_)), Some(status)) =
+            (&self.status_answer, &self.status)
+        {
+            self.both = Some(joined(body, status));
+        }
+        self.send(WritePhase::Body, now);
+    }
+
+    /// Goes on with the first part that the edits change.
+    fn go_on_with_edits(&mut self, now: &Now) {
+        while let Some(part) = ObjectPart::all(self.rules.status_endpoint).get(self.part) {
+            match part.change(&self.known, self.body.as_ref(), &self.edits) {
+                Err(message) => return self.end(Err(Error::EditPanicked(message))),
+                Ok(Some(change)) => return self.send(WritePhase::Edit(change), now),
+                Ok(None) => self.part += 1,
+            }
+        }
+        let edited = self.edited.take().map(WriteAnswer::Object);
+        self.finish(edited);
+    }
+
+    fn answered(&mut self, answer: Answer, now: &Now) {
+        let on_forbidden = match self.phase {
+            WritePhase::NewerForStatus | WritePhase::NewerForEdit { .. } => {
+                OnForbidden::RetryForEver
+            }
+            // A forbidden object is one that exists.
+            WritePhase::IsStatusServed
+            | WritePhase::Rejected(_)
+            | WritePhase::Conflict
+            | WritePhase::IsEdited { .. } => OnForbidden::Reject,
+            _ => self.rules.on_forbidden,
+        };
+        let answer = match self.exchange.answered(answer, self.uid, on_forbidden, now) {
+            Exchanged::Again(pause) => {
+                self.pause = Some(pause);
+                return;
+            }
+            Exchanged::LeaseEnded => return self.end(Ok(WriteResult::LeaseEnded)),
+            answer => answer,
+        };
+        match std::mem::replace(&mut self.phase, WritePhase::Done(None)) {
+            WritePhase::Status => self.status_answered(answer, now),
+            WritePhase::NewerForStatus => self.newer_for_status(answer, now),
+            WritePhase::IsStatusServed => self.status_endpoint_checked(&answer, now),
+            WritePhase::Body => self.body_answered(answer, now),
+            WritePhase::Rejected(reason) => self.end(match answer {
+                Exchanged::Gone => Ok(WriteResult::Gone),
+                _ => Err(Error::Rejected(reason)),
+            }),
+            WritePhase::Conflict => match answer {
+                Exchanged::Gone => self.end(Ok(WriteResult::Gone)),
+                _ => {
+                    self.conflicts = self.conflicts.max(1);
+                    self.pause_after_conflict(now);
+                    self.send(WritePhase::Body, now);
+                }
+            },
+            WritePhase::Edit(change) => self.edit_answered(change, answer, now),
+            WritePhase::NewerForEdit {
+                change,
+                rejected,
+                unanswered,
+            } => self.newer_for_edit(change, rejected, unanswered, answer, now),
+            WritePhase::IsEdited { change, newer } => {
+                self.edit_checked(&change, newer, answer, now)
+            }
+            phase @ (WritePhase::Begin | WritePhase::Done(_)) => self.phase = phase,
+        }
+    }
+
+    fn status_answered(&mut self, answer: Exchanged, now: &Now) {
+        match answer {
+            Exchanged::Object(object) => {
+                self.report = dropped(self.status.as_ref(), &object);
+                // The next request starts from a state that may be unexpected.
+                self.rules.read_back = ReadBack::Always;
+                self.known = Arc::clone(&object);
+                self.status_written(WriteAnswer::Object(object), now);
+            }
+            Exchanged::AsExpected(version) => {
+                self.status_written(WriteAnswer::AsExpected(version), now);
+            }
+            Exchanged::Gone => self.send(WritePhase::IsStatusServed, now),
+            Exchanged::Conflict => {
+                self.pause_after_conflict(now);
+                self.send(WritePhase::NewerForStatus, now);
+            }
+            failure => self.not_accepted(failure, now),
+        }
+    }
+
+    fn status_written(&mut self, answer: WriteAnswer, now: &Now) {
+        self.status_answer = Some(answer);
+        self.status.iter_mut().for_each(unguard);
+        self.go_on_with_body(now);
+    }
+
+    fn newer_for_status(&mut self, answer: Exchanged, now: &Now) {
+        match (answer, &mut self.status) {
+            (Exchanged::Object(newer), Some(status)) => {
+                guard(status, self.uid, version(&newer));
+                self.send(WritePhase::Status, now);
+            }
+            (failure, _) => self.not_read(failure),
+        }
+    }
+
+    /// The endpoint of the status was not found: the object is gone, or has no such endpoint.
+    fn status_endpoint_checked(&mut self, answer: &Exchanged, now: &Now) {
+        if matches!(answer, Exchanged::Gone) {
+            return self.end(Ok(WriteResult::Gone));
+        }
+        self.report = Some(RequestReport::NoStatusEndpoint);
+        self.rules.status_endpoint = false;
+        if let Some(mut status) = self.status.take_if(|_| self.status_answer.is_none()) {
+            unguard(&mut status);
+            apply_merge(self.body.get_or_insert_with(|| json!({})), &status);
+        }
+        self.part = 0;
+        self.go_on_with_body(now);
+    }
+
+    fn body_answered(&mut self, answer: Exchanged, now: &Now) {
+        match answer {
+            Exchanged::Object(object) => {
+                self.report = dropped(self.body.as_ref(), &object);
+                self.finish(Some(WriteAnswer::Object(object)));
+            }
+            Exchanged::AsExpected(version) => self.finish(Some(WriteAnswer::AsExpected(version))),
+            // The patch tests no version.
+            Exchanged::Conflict => self.send(WritePhase::Conflict, now),
+            failure => self.not_accepted(failure, now),
+        }
+    }
+
+    /// A merge patch was not accepted.
+    fn not_accepted(&mut self, failure: Exchanged, now: &Now) {
+        match failure {
+            Exchanged::Rejected(reason) => self.send(WritePhase::Rejected(reason), now),
+            failure => self.not_read(failure),
+        }
+    }
+
+    /// There is no newer state of the object.
+    fn not_read(&mut self, failure: Exchanged) {
+        self.end(match failure {
+            Exchanged::Gone => Ok(WriteResult::Gone),
+            Exchanged::Rejected(reason) => Err(Error::Rejected(reason)),
+            _ => Err(Error::Rejected("no answer to this request".to_owned())),
+        });
+    }
+
+    fn edit_answered(&mut self, change: PartChange, answer: Exchanged, now: &Now) {
+        let rejected = match answer {
+            Exchanged::Object(object) => {
+                self.known = Arc::clone(&object);
+                self.edited = Some(object);
+                self.part += 1;
+                return self.go_on_with_edits(now);
+            }
+            Exchanged::Gone if change.endpoint == PatchEndpoint::Status => {
+                return self.send(WritePhase::IsStatusServed, now);
+            }
+            Exchanged::Conflict => None,
+            Exchanged::Rejected(reason) => Some(reason),
+            failure => return self.not_read(failure),
+        };
+        let unanswered = self.exchange.unanswered;
+        let newer = WritePhase::NewerForEdit {
+            change,
+            rejected,
+            unanswered,
+        };
+        self.send(newer, now);
+    }
+
+    fn newer_for_edit(
+        &mut self,
+        change: PartChange,
+        rejected: Option<String>,
+        unanswered: bool,
+        answer: Exchanged,
+        now: &Now,
+    ) {
+        let newer = match answer {
+            Exchanged::Object(newer) => newer,
+            failure => return self.not_read(failure),
+        };
+        if let Some(reason) = rejected
+            && version(&newer) == version(&self.known)
+        {
+            return self.end(Err(Error::Rejected(reason)));
+        }
+        if self.rules.on_conflict == OnConflict::Report {
+            return self.end(Ok(WriteResult::Outdated(newer)));
+        }
+        if !unanswered {
+            return self.edit_again(newer, now);
+        }
+        if shows_change(&self.known, &change.wanted, &newer) {
+            return self.edit_confirmed(newer, now);
+        }
+        match version(&self.known) {
+            // The patch tests the version of the state that it is made for, so it is either the
+            // first write after that version or none.
+            Some(_) => self.send(WritePhase::IsEdited { change, newer }, now),
+            None => self.edit_again(newer, now),
+        }
+    }
+
+    fn edit_checked(
+        &mut self,
+        change: &PartChange,
+        newer: Arc<Value>,
+        answer: Exchanged,
+        now: &Now,
+    ) {
+        match answer {
+            Exchanged::Object(next) if shows_change(&self.known, &change.wanted, &next) => {
+                self.edit_confirmed(newer, now);
+            }
+            Exchanged::Object(_) => self.edit_again(newer, now),
+            Exchanged::Rejected(reason) => {
+                self.report = Some(RequestReport::EditUnconfirmed(reason));
+                self.edit_again(newer, now);
+            }
+            _ => {
+                let reason = "the state after it is not known any more".to_owned();
+                self.report = Some(RequestReport::EditUnconfirmed(reason));
+                self.edit_again(newer, now);
+            }
+        }
+    }
+
+    fn edit_confirmed(&mut self, newer: Arc<Value>, now: &Now) {
+        self.known = Arc::clone(&newer);
+        self.edited = Some(newer);
+        self.part += 1;
+        self.go_on_with_edits(now);
+    }
+
+    fn edit_again(&mut self, newer: Arc<Value>, now: &Now) {
+        self.known = newer;
+        self.go_on_with_edits(now);
+        if matches!(self.phase, WritePhase::Edit(_)) {
+            self.pause_after_conflict(now);
+        }
+    }
+
+    fn finish(&mut self, answer: Option<WriteAnswer>) {
+        let result = self.result(answer);
+        self.end(Ok(result));
+    }
+
+    fn result(&mut self, answer: Option<WriteAnswer>) -> WriteResult {
+        let merge = self.body.as_ref();
+        if let (Some(WriteAnswer::Object(object)), Some(merge)) = (&answer, merge) {
+            let stripped = pruned_fields::stripped(merge, object);
+            if !stripped.is_empty() {
+                return WriteResult::Stripped(Arc::clone(object), stripped);
+            }
+        }
+        let read_status = match &self.status_answer {
+            Some(WriteAnswer::Object(_)) => self.status.as_ref(),
+            Some(WriteAnswer::AsExpected(_)) | None => None,
+        };
+        let wanted = [read_status, merge];
+        let is_so = |object: &Value| {
+            let mut wanted = wanted.into_iter().flatten();
+            wanted.all(|it| pruned_fields::is_so(it, object))
+        };
+        match answer.or(self.status_answer.take()) {
+            // The API server gives no new version to a write that changes nothing.
+            Some(WriteAnswer::Object(object))
+                if version(&object) == version(&self.first) && is_so(&object) =>
+            {
+                WriteResult::Unchanged
+            }
+            Some(WriteAnswer::Object(object)) => WriteResult::Written(object),
+            Some(WriteAnswer::AsExpected(version)) => WriteResult::AsExpected(version),
+            None => WriteResult::Unchanged,
+        }
+    }
+
+    fn need<'a>(&'a self, patch: &'a Value) -> AnswerNeed<'a> {
+        match self.rules.read_back {
+            ReadBack::Always => AnswerNeed::Object,
+            ReadBack::IfUnexpected => AnswerNeed::ObjectIfUnexpected(ExpectedState {
+                known: &self.first,
+                patch,
+            }),
+        }
+    }
+
+    /// The request of the present phase; none at the end.
+    fn request(&self) -> Option<ObjectRequest<'_>> {
+        Some(match &self.phase {
+            WritePhase::Status => {
+                let status = self.status.as_ref()?;
+                ObjectRequest::Patch {
+                    endpoint: PatchEndpoint::Status,
+                    content: PatchContent::Merge(status),
+                    need: self.need(status),
+                }
+            }
+            WritePhase::Body => {
+                let body = self.body.as_ref()?;
+                ObjectRequest::Patch {
+                    endpoint: PatchEndpoint::Object,
+                    content: PatchContent::Merge(body),
+                    need: self.need(self.both.as_ref().unwrap_or(body)),
+                }
+            }
+            WritePhase::Edit(change) => ObjectRequest::Patch {
+                endpoint: change.endpoint,
+                content: PatchContent::Json(&change.patch),
+                need: AnswerNeed::Object,
+            },
+            WritePhase::IsEdited { .. } => ObjectRequest::NextState {
+                after: version(&self.known)?,
+            },
+            WritePhase::NewerForStatus
+            | WritePhase::IsStatusServed
+            | WritePhase::Rejected(_)
+            | WritePhase::Conflict
+            | WritePhase::NewerForEdit { .. } => ObjectRequest::Get,
+            WritePhase::Begin | WritePhase::Done(_) => return None,
+        })
+    }
+}
+
+impl RequestMachine for ObjectWrite<'_> {
+    type Outcome = Result<WriteResult, Error>;
+
+    fn step(&mut self, answer: Option<Answer>, now: &Now) -> RequestEffect<'_, Self::Outcome> {
+        match answer {
+            Some(answer) => self.answered(answer, now),
+            None if matches!(self.phase, WritePhase::Begin) => self.begin(now),
+            None => {}
+        }
+        if let Some(report) = self.report.take() {
+            return RequestEffect::Report(report);
+        }
+        if let Some(pause) = self.pause.take() {
+            return RequestEffect::Wait(pause);
+        }
+        if let WritePhase::Done(result) = &mut self.phase {
+            let result = result.take();
+            return RequestEffect::Done(result.unwrap_or(Ok(WriteResult::Unchanged)));
+        }
+        match self.request() {
+            Some(request) => RequestEffect::Send(request),
+            None => RequestEffect::Done(Ok(WriteResult::Unchanged)),
+        }
+    }
+}
+
+fn version(object: &Value) -> Option<&str> {
+    ObjectView::new(object).resource_version()
+}
+
+/// Adds the metadata that the API server compares with the object before it merges a patch.
+///
+/// The endpoint of the status ignores the uid, but no two objects have the same version.
+fn guard(patch: &mut Value, uid: &str, version: Option<&str>) {
+    let metadata = match version {
+        Some(version) => json!({"uid": uid, "resourceVersion": version}),
+        None => json!({"uid": uid}),
+    };
+    apply_merge(patch, &json!({ "metadata": metadata }));
+}
+
+/// Removes the precondition of a status that was sent.
+fn unguard(status: &mut Value) {
+    if let Some(status) = status.as_object_mut() {
+        status.shift_remove("metadata");
+    }
+}
+
+/// The fields of a patch that the API server did not keep.
+fn dropped(patch: Option<&Value>, object: &Value) -> Option<RequestReport> {
+    let dropped = pruned_fields::dropped(patch?, object);
+    (!dropped.is_empty()).then_some(RequestReport::NotKept(dropped))
+}
+
+/// Both parts of a patch whose status went to an endpoint of its own.
+fn joined(body: &Value, status: &Value) -> Value {
+    let mut both = body.clone();
+    if let (Some(both), Some(status)) = (both.as_object_mut(), status.get("status")) {
+        both.insert("status".to_owned(), status.clone());
+    }
+    both
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,408 @@
+//! Each answer of the API server to each request of a write, and what follows.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::*;
+use crate::machine::answer::RequestFailure;
+
+/// What the write did, one line each.
+struct Played {
+    lines: Vec<String>,
+    result: Result<WriteResult, Error>,
+}
+
+/// The rules of most writes.
+const RULES: WriteRules = WriteRules {
+    status_endpoint: true,
+    on_conflict: OnConflict::Repeat,
+    on_forbidden: OnForbidden::Reject,
+    read_back: ReadBack::Always,
+};
+
+fn object(version: u32, rest: &Value) -> Value {
+    let mut object = json!({"metadata": {"uid": "u", "resourceVersion": version.to_string()}});
+    apply_merge(&mut object, rest);
+    object
+}
+
+fn known() -> Arc<Value> {
+    Arc::new(object(5, &json!({})))
+}
+
+fn accepted(version: u32, rest: &Value) -> Answer {
+    Answer::Object(Arc::new(object(version, rest)))
+}
+
+fn status(code: u16) -> Answer {
+    Answer::Failed(RequestFailure::Status {
+        code,
+        message: "no".to_owned(),
+        retry_after: None,
+    })
+}
+
+fn lost() -> Answer {
+    Answer::Failed(RequestFailure::ConnectionLost("reset".to_owned()))
+}
+
+fn merge(patch: Value) -> ObjectPatch {
+    let mut merge = ObjectPatch::new();
+    merge.merge(patch);
+    merge
+}
+
+/// Counts how often it is made.
+fn counting_edit() -> ObjectPatch {
+    let mut patch = ObjectPatch::new();
+    patch.edit(|body| {
+        let count = body["spec"]["count"].as_u64().unwrap_or(0);
+        body["spec"]["count"] = (count + 1).into();
+    });
+    patch
+}
+
+fn play(
+    patch: ObjectPatch,
+    rules: WriteRules,
+    answers: impl IntoIterator<Item = Answer>,
+) -> Played {
+    let mut answers = answers.into_iter();
+    let mut now = Now {
+        wall: Timestamp::UNIX_EPOCH,
+        steady: Duration::ZERO,
+        seed: u64::MAX,
+        stopping: false,
+    };
+    let mut write = ObjectWrite::new("u", &known(), patch, rules, &now);
+    let mut lines = Vec::new();
+    let mut answer = None;
+    loop {
+        answer = match write.step(answer, &now) {
+            RequestEffect::Send(request) => {
+                lines.push(line(&request));
+                Some(
+                    answers
+                        .next()
+                        .expect("another request needs another answer"),
+                )
+            }
+            RequestEffect::Wait(pause) => {
+                lines.push(format!("wait {} ms", pause.pause.as_millis()));
+                now.steady += pause.pause;
+                None
+            }
+            RequestEffect::Report(report) => {
+                lines.push(format!("{report:?}"));
+                None
+            }
+            RequestEffect::Done(result) => {
+                assert!(answers.next().is_none(), "fewer requests: {lines:#?}");
+                return Played { lines, result };
+            }
+        };
+    }
+}
+
+fn line(request: &ObjectRequest<'_>) -> String {
+    match request {
+        ObjectRequest::Get => "get".to_owned(),
+        ObjectRequest::GetMetadata => "get metadata".to_owned(),
+        ObjectRequest::NextState { after } => format!("next after {after}"),
+        ObjectRequest::Patch {
+            endpoint, content, ..
+        } => match content {
+            PatchContent::Merge(patch) => format!("{endpoint:?} {patch}"),
+            PatchContent::Json(patch) => format!("{endpoint:?} {patch}"),
+        },
+    }
+}
+
+#[test]
+fn the_status_tests_the_version_and_the_rest_the_uid() {
+    let patch = merge(json!({"status": {"a": 1}, "spec": {"b": 2}}));
+    let after_status = json!({"status": {"a": 1}});
+    let after_both = json!({"status": {"a": 1}, "spec": {"b": 2}});
+    let played = play(
+        patch,
+        RULES,
+        [accepted(6, &after_status), accepted(7, &after_both)],
+    );
+    assert_eq!(
+        played.lines,
+        [
+            r#"Status {"status":{"a":1},"metadata":{"uid":"u","resourceVersion":"5"}}"#,
+            r#"Object {"spec":{"b":2},"metadata":{"uid":"u"}}"#,
+        ]
+    );
+    assert!(matches!(played.result, Ok(WriteResult::Written(_))));
+}
+
+#[test]
+fn a_write_that_changes_nothing_is_a_success() {
+    let same = json!({"spec": {"b": 2}});
+    let played = play(merge(same.clone()), RULES, [accepted(5, &same)]);
+    assert!(matches!(played.result, Ok(WriteResult::Unchanged)));
+}
+
+#[test]
+fn annotations_that_were_accepted_and_not_kept_are_named() {
+    let patch = merge(json!({"metadata": {"annotations": {"note": "1"}}}));
+    let played = play(patch, RULES, [accepted(6, &json!({}))]);
+    assert!(matches!(played.result, Ok(WriteResult::Stripped(_, names)) if names == ["note"]));
+}
+
+#[test]
+fn a_status_that_lost_against_another_writer_is_sent_for_the_newer_version() {
+    let patch = merge(json!({"status": {"a": 1}}));
+    let newer = accepted(8, &json!({}));
+    let newest = accepted(9, &json!({}));
+    let done = accepted(10, &json!({"status": {"a": 1}}));
+    let played = play(
+        patch,
+        RULES,
+        [status(409), newer, status(409), newest, done],
+    );
+    assert_eq!(
+        played.lines,
+        [
+            r#"Status {"status":{"a":1},"metadata":{"uid":"u","resourceVersion":"5"}}"#,
+            "get",
+            r#"Status {"status":{"a":1},"metadata":{"uid":"u","resourceVersion":"8"}}"#,
+            "wait 200 ms",
+            "get",
+            r#"Status {"status":{"a":1},"metadata":{"uid":"u","resourceVersion":"9"}}"#,
+        ]
+    );
+}
+
+#[test]
+fn nothing_reaches_another_object_of_the_name() {
+    let namesake = || Answer::Object(Arc::new(json!({"metadata": {"uid": "other"}})));
+    let with_status = || merge(json!({"status": {"a": 1}}));
+    let played = play(with_status(), RULES, [status(409), namesake()]);
+    assert!(matches!(played.result, Ok(WriteResult::Gone)));
+    let with_spec = || merge(json!({"spec": {"b": 2}}));
+    for refusal in [409, 422] {
+        let played = play(with_spec(), RULES, [status(refusal), namesake()]);
+        assert!(matches!(played.result, Ok(WriteResult::Gone)), "{refusal}");
+    }
+    let played = play(counting_edit(), RULES, [status(422), namesake()]);
+    assert!(matches!(played.result, Ok(WriteResult::Gone)));
+}
+
+#[test]
+fn a_status_without_an_endpoint_is_written_with_the_rest() {
+    let patch = merge(json!({"status": {"a": 1}, "spec": {"b": 2}}));
+    let both = json!({"status": {"a": 1}, "spec": {"b": 2}});
+    let answers = [status(404), accepted(5, &json!({})), accepted(6, &both)];
+    let played = play(patch, RULES, answers);
+    assert_eq!(
+        played.lines[1..],
+        [
+            "get",
+            "NoStatusEndpoint",
+            r#"Object {"spec":{"b":2},"status":{"a":1},"metadata":{"uid":"u"}}"#,
+        ]
+    );
+    let gone = play(
+        merge(json!({"status": {"a": 1}})),
+        RULES,
+        [status(404), status(404)],
+    );
+    assert!(matches!(gone.result, Ok(WriteResult::Gone)));
+}
+
+#[test]
+fn an_edited_status_without_an_endpoint_is_written_with_the_rest() {
+    let mut patch = ObjectPatch::new();
+    patch.edit(|body| body["status"] = json!({"a": 1}));
+    let written = json!({"status": {"a": 1}});
+    let answers = [status(404), accepted(5, &json!({})), accepted(6, &written)];
+    let played = play(patch, RULES, answers);
+    let edit = r#"[{"op":"test","path":"/metadata/resourceVersion","value":"5"},{"op":"add","path":"/status","value":{"a":1}}]"#;
+    assert_eq!(
+        played.lines,
+        [
+            format!("Status {edit}"),
+            "get".to_owned(),
+            "NoStatusEndpoint".to_owned(),
+            format!("Object {edit}"),
+        ]
+    );
+    assert!(matches!(played.result, Ok(WriteResult::Written(_))));
+}
+
+#[test]
+fn a_request_without_an_answer_is_sent_again_with_growing_pauses() {
+    for failure in [401, 408, 429, 500, 502, 503, 504] {
+        let patch = merge(json!({"spec": {"b": 2}}));
+        let done = accepted(6, &json!({"spec": {"b": 2}}));
+        let played = play(patch, RULES, [status(failure), status(failure), done]);
+        let waits: Vec<&String> = played.lines.iter().skip(1).step_by(2).collect();
+        assert_eq!(waits, ["wait 200 ms", "wait 400 ms"], "{failure}");
+        assert!(matches!(played.result, Ok(WriteResult::Written(_))));
+    }
+}
+
+#[test]
+fn a_rejected_write_ends_unless_the_object_is_gone() {
+    for code in [400, 403, 410, 413, 415, 422] {
+        let patch = merge(json!({"spec": {"b": 2}}));
+        let played = play(patch, RULES, [status(code), accepted(5, &json!({}))]);
+        assert!(matches!(played.result, Err(Error::Rejected(_))), "{code}");
+    }
+}
+
+#[test]
+fn a_forbidden_write_of_a_handler_is_sent_again_for_about_a_minute() {
+    let rules = WriteRules {
+        on_forbidden: OnForbidden::RetryForMinute { ends_at_stop: true },
+        ..RULES
+    };
+    let patch = merge(json!({"spec": {"b": 2}}));
+    let forbidden = std::iter::repeat_with(|| status(403)).take(9);
+    let played = play(patch, rules, forbidden.chain([accepted(5, &json!({}))]));
+    let waited: u64 = played
+        .lines
+        .iter()
+        .filter_map(|line| {
+            line.strip_prefix("wait ")?
+                .strip_suffix(" ms")?
+                .parse::<u64>()
+                .ok()
+        })
+        .sum();
+    assert!((50_000..90_000).contains(&waited), "{waited}");
+    assert!(matches!(played.result, Err(Error::Rejected(_))));
+}
+
+#[test]
+fn an_edit_whose_answer_was_lost_is_not_made_twice() {
+    let edited = json!({"spec": {"count": 1}});
+    let landed = play(
+        counting_edit(),
+        WriteRules {
+            status_endpoint: false,
+            ..RULES
+        },
+        [lost(), status(422), accepted(6, &edited)],
+    );
+    assert_eq!(
+        landed
+            .lines
+            .iter()
+            .filter(|it| it.starts_with("Object"))
+            .count(),
+        2
+    );
+    assert!(matches!(landed.result, Ok(WriteResult::Written(_))));
+}
+
+#[test]
+fn an_edit_that_was_written_and_changed_again_is_found_by_the_state_after_it() {
+    let first = json!({"spec": {"count": 1}});
+    let newest = json!({"spec": {"count": 7}});
+    let rules = WriteRules {
+        status_endpoint: false,
+        ..RULES
+    };
+    let answers = [
+        lost(),
+        status(422),
+        accepted(9, &newest),
+        accepted(6, &first),
+    ];
+    let found = play(counting_edit(), rules, answers);
+    assert_eq!(found.lines.last().map(String::as_str), Some("next after 5"));
+    assert!(matches!(found.result, Ok(WriteResult::Written(_))));
+
+    let other = json!({"spec": {"count": 4}});
+    let again = json!({"spec": {"count": 8}});
+    let answers = [
+        lost(),
+        status(422),
+        accepted(9, &newest),
+        accepted(6, &other),
+        accepted(10, &again),
+    ];
+    let repeated = play(counting_edit(), rules, answers);
+    let last = repeated.lines.last().map(String::as_str);
+    assert!(
+        last.is_some_and(|last| last.contains(r#""value":8"#)),
+        "{last:?}"
+    );
+
+    let answers = [
+        lost(),
+        status(422),
+        accepted(9, &newest),
+        status(410),
+        accepted(10, &again),
+    ];
+    let forgotten = play(counting_edit(), rules, answers);
+    assert!(
+        forgotten
+            .lines
+            .iter()
+            .any(|it| it.starts_with("EditUnconfirmed"))
+    );
+}
+
+#[test]
+fn a_finalizer_is_not_written_on_top_of_a_newer_state() {
+    let rules = WriteRules {
+        status_endpoint: false,
+        on_conflict: OnConflict::Report,
+        ..RULES
+    };
+    let played = play(
+        counting_edit(),
+        rules,
+        [status(422), accepted(9, &json!({}))],
+    );
+    assert!(matches!(played.result, Ok(WriteResult::Outdated(_))));
+}
+
+#[test]
+fn edits_that_lose_again_and_again_wait_before_the_next_attempt() {
+    let rules = WriteRules {
+        status_endpoint: false,
+        ..RULES
+    };
+    let newer = |version| accepted(version, &json!({}));
+    let answers = [
+        status(422),
+        newer(6),
+        status(422),
+        newer(7),
+        accepted(8, &json!({"spec": {"count": 1}})),
+    ];
+    let played = play(counting_edit(), rules, answers);
+    let waits = played
+        .lines
+        .iter()
+        .filter(|it| it.starts_with("wait"))
+        .count();
+    assert_eq!(waits, 1, "{:#?}", played.lines);
+}
+
+#[test]
+fn an_edit_that_panics_is_an_error_of_the_handler() {
+    let mut patch = ObjectPatch::new();
+    patch.edit(|_| panic!("no such field"));
+    let played = play(patch, RULES, []);
+    let error = played.result.expect_err("it panicked");
+    assert_eq!(error.of_handler(), "its patch panicked: no such field");
+}
+
+#[test]
+fn the_end_of_the_lease_ends_the_write() {
+    let played = play(
+        merge(json!({"spec": {"b": 2}})),
+        RULES,
+        [Answer::LeaseEnded],
+    );
+    assert!(matches!(played.result, Ok(WriteResult::LeaseEnded)));
+}
