@@ -24,6 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use kopf_core::machine::object::NextCall;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -78,19 +79,6 @@ pub(crate) trait Processor: Send + Sync + 'static {
         memory: &mut Self::Memory,
         batch: Self::Batch,
     ) -> impl Future<Output = NextCall> + Send;
-}
-
-/// The next call that a worker plans for its object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NextCall {
-    /// When an item arrives.
-    AwaitChange,
-    /// After this time, or sooner if an item arrives.
-    After(Duration),
-    /// After this time, and not before, even if items arrive.
-    NotBefore(Duration),
-    /// Never: the object is gone, and its entry is removed.
-    Forget,
 }
 
 /// The signal that ends the queue.

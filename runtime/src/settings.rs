@@ -14,9 +14,6 @@ use tokio::sync::Semaphore;
 
 pub use self::persistence::{DiffBaseStore, PersistenceSettings, ProgressStore};
 
-/// The pause after a failure if the settings have no delays.
-const UNTHROTTLED_PAUSE: Duration = Duration::from_millis(100);
-
 /// All settings of an operator.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
@@ -373,18 +370,6 @@ impl Default for QueueingSettings {
     }
 }
 
-impl QueueingSettings {
-    /// The pause after a failure, by the number of failures before it; the last one repeats.
-    ///
-    /// Without delays, Kopf does not throttle an object, and does not retry it before its next event.
-    /// This runtime retries, so the shortest pause keeps it from a hot loop.
-    pub(crate) fn error_delay(&self, failures: u32) -> Duration {
-        let step = usize::try_from(failures).unwrap_or(usize::MAX);
-        let delay = self.error_delays.get(step).or(self.error_delays.last());
-        delay.copied().unwrap_or(UNTHROTTLED_PAUSE)
-    }
-}
-
 impl Default for ExecutionSettings {
     fn default() -> Self {
         Self {
@@ -488,17 +473,5 @@ mod tests {
             Some(zero)
         );
         assert!(refused(|it| it.background.cancellation_polling = Duration::ZERO).is_some());
-    }
-
-    #[test]
-    fn without_error_delays_the_pause_does_not_grow() {
-        let mut settings = QueueingSettings::default();
-        let seconds =
-            |settings: &QueueingSettings, failures| settings.error_delay(failures).as_secs();
-        assert_eq!([0, 1, 2, 3].map(|it| seconds(&settings, it)), [1, 1, 2, 3]);
-        assert_eq!(seconds(&settings, 1000), 610);
-        settings.error_delays = Vec::new();
-        assert_eq!(settings.error_delay(0), UNTHROTTLED_PAUSE);
-        assert_eq!(settings.error_delay(1000), UNTHROTTLED_PAUSE);
     }
 }

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use kopf_core::cause::detect::EventKind;
+use kopf_core::machine::memory::{BatchSummary, NewestEvent};
 use kopf_core::object::resource_version::ResourceVersion;
 use serde_json::value::RawValue;
 
@@ -84,13 +86,17 @@ impl EventBatch {
         self.requeued = true;
     }
 
-    pub(crate) fn is_requeued(&self) -> bool {
-        self.requeued
-    }
-
-    /// The type of the first event.
-    pub(crate) fn first(&self) -> Option<WatchEventType> {
-        self.first
+    /// The facts that decide about the call.
+    pub(crate) fn summary(&self) -> BatchSummary {
+        BatchSummary {
+            first: self.first.map(event_kind),
+            newest: self.newest.as_ref().map(|newest| NewestEvent {
+                kind: event_kind(newest.event_type),
+                version: newest.version.clone(),
+                has_text: newest.text.is_some(),
+            }),
+            requeued: self.requeued,
+        }
     }
 
     pub(crate) fn newest(&self) -> Option<&QueuedEvent> {
@@ -157,6 +163,14 @@ impl ByteBudget {
     }
 }
 
+fn event_kind(event_type: WatchEventType) -> EventKind {
+    match event_type {
+        WatchEventType::Listed => EventKind::Listed,
+        WatchEventType::Added | WatchEventType::Modified => EventKind::Changed,
+        WatchEventType::Deleted => EventKind::Deleted,
+    }
+}
+
 // === impl ReservedBytes ===
 
 impl Drop for ReservedBytes {
@@ -202,7 +216,7 @@ mod tests {
         let events = [(WatchEventType::Listed, 1), (WatchEventType::Modified, 2)];
         let batch = batch(BatchMode::NewestOnly, events);
         assert_eq!(states(&batch), [2]);
-        assert_eq!(batch.first(), Some(WatchEventType::Listed));
+        assert_eq!(batch.summary().first, Some(EventKind::Listed));
     }
 
     #[test]

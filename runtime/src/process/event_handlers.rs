@@ -1,20 +1,17 @@
-//! Calls event handlers for the events of a batch, and writes their patches as one.
+//! Calls event handlers for the events of a batch.
 
 use std::sync::Arc;
 
 use kopf_core::cause::Subject as Matched;
 use kopf_core::handler::HandlerSpec;
-use kopf_core::machine::request::OnForbidden;
-use kopf_core::machine::write::{OnConflict, ReadBack, WriteResult, WriteRules};
 use kopf_core::object::ObjectView;
 use kopf_core::object::patch::ObjectPatch;
 use serde_json::Value;
-use tracing::{Instrument as _, debug, error, warn};
+use tracing::{Instrument as _, debug, error};
 
-use super::batch::{BatchMode, EventBatch, QueuedEvent};
+use super::ObjectHandling;
+use super::batch::EventBatch;
 use super::kind::EventHandlerRef;
-use super::memory::Memory;
-use super::{Error, ObjectHandling};
 use crate::coordination::pause::LeaseEnded;
 use crate::events::span;
 use crate::watch::WatchEventType;
@@ -28,31 +25,15 @@ struct EventCall<'a> {
 }
 
 impl ObjectHandling<'_> {
+    /// Calls the handlers of all events until the operator pauses; returns their patches as one,
+    /// nothing if the operator's lease has ended. The error says that a deleted object cannot be
+    /// read.
     pub(super) async fn call_event_handlers(
         &self,
-        memory: &mut Memory,
-        current: &mut Option<Arc<Value>>,
-        batch: &EventBatch,
-    ) -> Result<(), Error> {
-        if self.kind.batch_mode() == BatchMode::NewestOnly {
-            return Ok(());
-        }
-        let Some(patch) = self.event_patch(batch).await? else {
-            return Ok(());
-        };
-        match batch.newest() {
-            Some(newest) if newest.event_type != WatchEventType::Deleted && !patch.is_empty() => {
-                self.write_event_patch(memory, current, newest, patch).await
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Calls the handlers of all events until the operator pauses; returns their patches as one,
-    /// or none if the operator's lease has ended.
-    async fn event_patch(&self, batch: &EventBatch) -> Result<Option<ObjectPatch>, Error> {
+        batch: Option<&EventBatch>,
+    ) -> Result<ObjectPatch, String> {
         let mut patch = ObjectPatch::new();
-        for watch_event in batch.all() {
+        for watch_event in batch.into_iter().flat_map(EventBatch::all) {
             let object = match self.read(watch_event) {
                 Ok(Some(object)) => object,
                 Ok(None) => continue,
@@ -69,7 +50,7 @@ impl ObjectHandling<'_> {
                     continue;
                 };
                 if !self.pause_gate.is_running() {
-                    return Ok(Some(patch));
+                    return Ok(patch);
                 }
                 let call = EventCall {
                     spec: &spec,
@@ -78,11 +59,11 @@ impl ObjectHandling<'_> {
                     object: &object,
                 };
                 if let Err(LeaseEnded) = self.call_event_handler(call, &mut patch).await {
-                    return Ok(None);
+                    return Ok(ObjectPatch::new());
                 }
             }
         }
-        Ok(Some(patch))
+        Ok(patch)
     }
 
     /// Calls one handler, and adds its patch to the others.
@@ -112,45 +93,6 @@ impl ObjectHandling<'_> {
             (Some(failure), _) => error!("Handler '{}' {failure}", spec.id),
             (None, Some(result)) => patch.store_result(spec.id.as_str(), &result),
             (None, None) => {}
-        }
-        Ok(())
-    }
-
-    async fn write_event_patch(
-        &self,
-        memory: &mut Memory,
-        current: &mut Option<Arc<Value>>,
-        newest: &QueuedEvent,
-        patch: ObjectPatch,
-    ) -> Result<(), Error> {
-        let known = match current {
-            Some(current) => Some(Arc::clone(current)),
-            None => self.read(newest)?,
-        };
-        let Some(known) = known else {
-            return Ok(());
-        };
-        let rules = WriteRules {
-            status_endpoint: self.has_status_endpoint(),
-            on_conflict: OnConflict::Repeat,
-            on_forbidden: OnForbidden::RetryForMinute { ends_at_stop: true },
-            read_back: ReadBack::Always,
-        };
-        match self.writer().write(&known, patch, rules).await {
-            Ok(WriteResult::Written(newer) | WriteResult::Stripped(newer, _)) => {
-                self.wrote(memory, current, newer);
-            }
-            Ok(
-                WriteResult::Unchanged
-                | WriteResult::AsExpected(_)
-                | WriteResult::Outdated(_)
-                | WriteResult::Gone
-                | WriteResult::LeaseEnded,
-            ) => {}
-            Err(rejected) => {
-                warn!("the API server rejects the patch of an event handler: {rejected}");
-                self.post_error("Patching", &rejected.to_string());
-            }
         }
         Ok(())
     }

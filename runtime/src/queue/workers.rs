@@ -4,13 +4,14 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kopf_core::machine::object::NextCall;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::task::JoinSet;
 use tracing::error;
 
+use super::Processor;
 use super::worker_limit::{PermitHold, QueueLimits, run_with_permit};
-use super::{NextCall, Processor};
 
 /// As many workers as there are jobs; idle ones are kept up to the number of permits.
 pub(super) struct Workers<P: Processor> {

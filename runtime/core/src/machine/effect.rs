@@ -15,14 +15,17 @@ pub trait RequestMachine {
 
     /// Goes on from the former effect: the answer to a request, none at the beginning, after a
     /// pause and after a report.
-    fn step(&mut self, answer: Option<Answer>, now: &Now) -> RequestEffect<'_, Self::Outcome>;
+    fn step(&mut self, answer: Option<Answer>, now: &Now) -> RequestEffect<Self::Outcome>;
+
+    /// The request to send.
+    fn request(&self) -> ObjectRequest<'_>;
 }
 
 /// The next effect of a machine that makes requests.
 #[derive(Debug)]
-pub enum RequestEffect<'a, R> {
-    /// Send this request.
-    Send(ObjectRequest<'a>),
+pub enum RequestEffect<R> {
+    /// Send the [request](RequestMachine::request).
+    Send,
     /// Wait.
     Wait(RequestPause),
     /// Report this.

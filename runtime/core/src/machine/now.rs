@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use crate::background::Moment;
 
-/// The time, a random number, and whether the operator stops.
+/// The time, a random number, and whether the operator may act.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Now {
     /// The time of day, for records on the object.
@@ -15,6 +15,10 @@ pub struct Now {
     pub seed: u64,
     /// Whether the operator stops.
     pub stopping: bool,
+    /// Whether an attempt may begin: the operator is not paused, and leads.
+    pub running: bool,
+    /// The number of pauses so far: what was planned before one is dropped.
+    pub epoch: u64,
 }
 
 // === impl Now ===

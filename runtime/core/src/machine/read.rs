@@ -48,9 +48,9 @@ impl<'o> ObjectRead<'o> {
 impl RequestMachine for ObjectRead<'_> {
     type Outcome = ReadResult;
 
-    fn step(&mut self, answer: Option<Answer>, now: &Now) -> RequestEffect<'_, ReadResult> {
+    fn step(&mut self, answer: Option<Answer>, now: &Now) -> RequestEffect<ReadResult> {
         let Some(answer) = answer else {
-            return RequestEffect::Send(ObjectRequest::Get);
+            return RequestEffect::Send;
         };
         let on_forbidden = OnForbidden::RetryForEver;
         let exchanged = self.exchange.answered(answer, self.uid, on_forbidden, now);
@@ -65,5 +65,9 @@ impl RequestMachine for ObjectRead<'_> {
             | Exchanged::Metadata(_)
             | Exchanged::Accepted => ReadResult::Unreadable("no answer to a read".to_owned()),
         })
+    }
+
+    fn request(&self) -> ObjectRequest<'_> {
+        ObjectRequest::Get
     }
 }

@@ -70,11 +70,7 @@ impl<'o> ObjectRelease<'o> {
         Some(ReleasePhase::Writing { patch, version })
     }
 
-    fn answered(
-        &mut self,
-        answer: Answer,
-        now: &Now,
-    ) -> Option<RequestEffect<'static, ReleaseResult>> {
+    fn answered(&mut self, answer: Answer, now: &Now) -> Option<RequestEffect<ReleaseResult>> {
         let on_forbidden = match self.phase {
             ReleasePhase::Reading => OnForbidden::RetryForEver,
             ReleasePhase::Writing { .. } => OnForbidden::RetryForMinute { ends_at_stop: true },
@@ -123,19 +119,23 @@ impl<'o> ObjectRelease<'o> {
 impl RequestMachine for ObjectRelease<'_> {
     type Outcome = ReleaseResult;
 
-    fn step(&mut self, answer: Option<Answer>, now: &Now) -> RequestEffect<'_, ReleaseResult> {
+    fn step(&mut self, answer: Option<Answer>, now: &Now) -> RequestEffect<ReleaseResult> {
         if let Some(answer) = answer
             && let Some(effect) = self.answered(answer, now)
         {
             return effect;
         }
-        RequestEffect::Send(match &self.phase {
+        RequestEffect::Send
+    }
+
+    fn request(&self) -> ObjectRequest<'_> {
+        match &self.phase {
             ReleasePhase::Reading => ObjectRequest::GetMetadata,
             ReleasePhase::Writing { patch, .. } => ObjectRequest::Patch {
                 endpoint: PatchEndpoint::Object,
                 content: PatchContent::Json(patch),
                 need: AnswerNeed::Nothing,
             },
-        })
+        }
     }
 }

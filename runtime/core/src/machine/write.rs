@@ -6,7 +6,7 @@
 
 mod part;
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use serde_json::{Value, json};
 
@@ -545,47 +545,24 @@ impl<'o> ObjectWrite<'o> {
         }
     }
 
-    /// The request of the present phase; none at the end.
-    fn request(&self) -> Option<ObjectRequest<'_>> {
-        Some(match &self.phase {
-            WritePhase::Status => {
-                let status = self.status.as_ref()?;
-                ObjectRequest::Patch {
-                    endpoint: PatchEndpoint::Status,
-                    content: PatchContent::Merge(status),
-                    need: self.need(status),
-                }
-            }
-            WritePhase::Body => {
-                let body = self.body.as_ref()?;
-                ObjectRequest::Patch {
-                    endpoint: PatchEndpoint::Object,
-                    content: PatchContent::Merge(body),
-                    need: self.need(self.both.as_ref().unwrap_or(body)),
-                }
-            }
-            WritePhase::Edit(change) => ObjectRequest::Patch {
-                endpoint: change.endpoint,
-                content: PatchContent::Json(&change.patch),
-                need: AnswerNeed::Object,
-            },
-            WritePhase::IsEdited { .. } => ObjectRequest::NextState {
-                after: version(&self.known)?,
-            },
-            WritePhase::NewerForStatus
-            | WritePhase::IsStatusServed
-            | WritePhase::Rejected(_)
-            | WritePhase::Conflict
-            | WritePhase::NewerForEdit { .. } => ObjectRequest::Get,
-            WritePhase::Begin | WritePhase::Done(_) => return None,
-        })
+    /// The patch, to be written later.
+    #[must_use]
+    pub fn into_patch(self) -> ObjectPatch {
+        let mut patch = ObjectPatch::new();
+        for part in [self.body, self.status].into_iter().flatten() {
+            patch.merge(part);
+        }
+        for edit in self.edits {
+            patch.edit(move |body| edit(body));
+        }
+        patch
     }
 }
 
 impl RequestMachine for ObjectWrite<'_> {
     type Outcome = Result<WriteResult, Error>;
 
-    fn step(&mut self, answer: Option<Answer>, now: &Now) -> RequestEffect<'_, Self::Outcome> {
+    fn step(&mut self, answer: Option<Answer>, now: &Now) -> RequestEffect<Self::Outcome> {
         match answer {
             Some(answer) => self.answered(answer, now),
             None if matches!(self.phase, WritePhase::Begin) => self.begin(now),
@@ -597,14 +574,61 @@ impl RequestMachine for ObjectWrite<'_> {
         if let Some(pause) = self.pause.take() {
             return RequestEffect::Wait(pause);
         }
-        if let WritePhase::Done(result) = &mut self.phase {
-            let result = result.take();
-            return RequestEffect::Done(result.unwrap_or(Ok(WriteResult::Unchanged)));
+        match &mut self.phase {
+            WritePhase::Done(result) => {
+                RequestEffect::Done(result.take().unwrap_or(Ok(WriteResult::Unchanged)))
+            }
+            _ => RequestEffect::Send,
         }
-        match self.request() {
-            Some(request) => RequestEffect::Send(request),
-            None => RequestEffect::Done(Ok(WriteResult::Unchanged)),
+    }
+
+    fn request(&self) -> ObjectRequest<'_> {
+        let (endpoint, patch, expected) = match &self.phase {
+            WritePhase::Status => (PatchEndpoint::Status, self.status.as_ref(), None),
+            WritePhase::Body => (
+                PatchEndpoint::Object,
+                self.body.as_ref(),
+                self.both.as_ref(),
+            ),
+            WritePhase::Edit(change) => {
+                return ObjectRequest::Patch {
+                    endpoint: change.endpoint,
+                    content: PatchContent::Json(&change.patch),
+                    need: AnswerNeed::Object,
+                };
+            }
+            WritePhase::IsEdited { .. } => {
+                return ObjectRequest::NextState {
+                    after: version(&self.known).unwrap_or_default(),
+                };
+            }
+            WritePhase::NewerForStatus
+            | WritePhase::IsStatusServed
+            | WritePhase::Rejected(_)
+            | WritePhase::Conflict
+            | WritePhase::NewerForEdit { .. }
+            | WritePhase::Begin
+            | WritePhase::Done(_) => return ObjectRequest::Get,
+        };
+        match patch {
+            Some(patch) => ObjectRequest::Patch {
+                endpoint,
+                content: PatchContent::Merge(patch),
+                need: self.need(expected.unwrap_or(patch)),
+            },
+            None => ObjectRequest::Get,
         }
+    }
+}
+
+impl fmt::Debug for ObjectWrite<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ObjectWrite")
+            .field("phase", &self.phase)
+            .field("status", &self.status)
+            .field("body", &self.body)
+            .field("edits", &self.edits.len())
+            .finish_non_exhaustive()
     }
 }
 

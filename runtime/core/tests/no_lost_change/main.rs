@@ -1,19 +1,17 @@
 //! A model test of the guarantee in `docs/guarantees.md`, on random histories of one object.
 
-mod consistency;
 mod scenarios;
-mod schedule;
 mod simulation;
 
 use kopf_core::{
-    cause::Subject,
+    cause::{Reason, Subject},
     handler::{HandlerId, HandlerSpec, Trigger, filter::TextTest},
     lifecycle::Lifecycle,
     object::{ObjectView, diff::same, path::FieldPath},
 };
 use proptest::prelude::*;
 use serde_json::Value;
-use simulation::{Act, Crash, Edit, ModelCall, Simulation};
+use simulation::{Act, Edit, Fault, ModelCall, Simulation};
 
 const LAST_HANDLED: &str = "kopf.zalando.org/last-handled-configuration";
 
@@ -23,7 +21,7 @@ const LAST_DIGESTS: &str = "kopf.zalando.org/last-handled-packed";
 #[derive(Clone, Debug)]
 enum HistoryStep {
     Edit(Edit),
-    Turn(Vec<Edit>, Crash),
+    Turn(Vec<Edit>, Fault),
     Crash,
     Pass(u64),
     Kopf,
@@ -73,15 +71,18 @@ fn edit() -> impl Strategy<Value = Edit> {
 }
 
 fn step(kopf: bool) -> impl Strategy<Value = HistoryStep> {
-    let crash = prop_oneof![
-        6 => Just(Crash::Never),
-        1 => Just(Crash::BeforeWrite),
-        1 => Just(Crash::AfterWrite),
+    let fault = prop_oneof![
+        9 => Just(Fault::None),
+        1 => Just(Fault::CrashBeforeWrite),
+        1 => Just(Fault::CrashAfterWrite),
+        1 => Just(Fault::RequestLost),
+        1 => Just(Fault::AnswerLost),
+        1 => Just(Fault::Forbidden),
     ];
-    let turn = (prop::collection::vec(edit(), 0..2), crash);
+    let turn = (prop::collection::vec(edit(), 0..2), fault);
     prop_oneof![
         3 => edit().prop_map(HistoryStep::Edit),
-        9 => turn.prop_map(|(edits, crash)| HistoryStep::Turn(edits, crash)),
+        9 => turn.prop_map(|(edits, fault)| HistoryStep::Turn(edits, fault)),
         1 => Just(HistoryStep::Crash),
         1 => (1u64..20).prop_map(HistoryStep::Pass),
         u32::from(kopf) => Just(HistoryStep::Kopf),
@@ -121,7 +122,7 @@ fn play(
     for step in steps {
         match step {
             HistoryStep::Edit(edit) => simulation.edit(&edit),
-            HistoryStep::Turn(edits, crash) => simulation.turn(&edits, crash),
+            HistoryStep::Turn(edits, fault) => simulation.turn(&edits, fault),
             HistoryStep::Crash => simulation.crash(),
             HistoryStep::Pass(seconds) => simulation.pass(seconds),
             HistoryStep::Kopf => simulation.kopf_turn(),
@@ -177,7 +178,7 @@ fn no_change_is_lost(simulation: &Simulation) -> Result<(), TestCaseError> {
             .calls
             .iter()
             .filter(finished)
-            .filter(|call| call.creating);
+            .filter(|call| call.reason == Reason::Create);
         let handled = match (own, creation.clone().next()) {
             (Some(own), _) => Some(&own.state),
             (None, None) => simulation.created.as_ref(),
@@ -187,7 +188,7 @@ fn no_change_is_lost(simulation: &Simulation) -> Result<(), TestCaseError> {
                     !simulation
                         .calls
                         .iter()
-                        .any(|later| later.id == call.id && !later.creating)
+                        .any(|later| later.id == call.id && later.reason != Reason::Create)
                 })
                 .find(|call| !alike(&scope(simulation, &call.id), &call.state, &last))
                 .map(|call| &call.state),

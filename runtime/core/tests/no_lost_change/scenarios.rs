@@ -7,7 +7,7 @@ use kopf_core::{
 };
 use serde_json::{Value, json};
 
-use crate::simulation::{Act, Crash, Edit, Simulation};
+use crate::simulation::{Act, Edit, Fault, Simulation};
 
 fn simulation(specs: Vec<HandlerSpec>, lifecycle: Lifecycle) -> Simulation {
     Simulation::new("Example", specs, lifecycle)
@@ -22,7 +22,7 @@ fn creators_and_updater() -> Vec<HandlerSpec> {
 }
 
 fn turn(simulation: &mut Simulation) {
-    simulation.turn(&[], Crash::Never);
+    simulation.turn(&[], Fault::None);
 }
 
 fn called(simulation: &Simulation) -> Vec<&str> {
@@ -94,7 +94,7 @@ fn without_update_handlers_there_are_no_notes() {
     let mut specs = creators_and_updater();
     specs.pop();
     let mut simulation = simulation(specs, Lifecycle::Asap);
-    simulation.turn(&[Edit::Set("a", 1)], Crash::Never);
+    simulation.turn(&[Edit::Set("a", 1)], Fault::None);
     assert_eq!(annotation(&simulation, "last-seen-states"), None);
     simulation.settle();
     assert_eq!(simulation.writes, 2);
@@ -115,8 +115,7 @@ fn without_a_handler_for_the_cause_only_the_state_is_written() {
 #[test]
 fn an_edit_in_the_middle_of_a_creation_becomes_an_update_from_the_oldest_state() {
     let mut simulation = simulation(creators_and_updater(), Lifecycle::Asap);
-    simulation.turn(&[Edit::Set("a", 1)], Crash::Never);
-    turn(&mut simulation);
+    simulation.turn(&[Edit::Set("a", 1)], Fault::None);
     turn(&mut simulation);
     assert_eq!(called(&simulation), ["create1", "create2"]);
     assert_eq!(base(&simulation), Some(json!({"spec": {"a": 0, "b": 0}})));
@@ -137,7 +136,7 @@ fn only_handlers_that_missed_an_edit_are_called_again() {
     simulation.settle();
     simulation.calls.clear();
     simulation.edit(&Edit::Set("a", 1));
-    simulation.turn(&[Edit::Set("a", 2)], Crash::Never);
+    simulation.turn(&[Edit::Set("a", 2)], Fault::None);
     simulation.settle();
     assert_eq!(called(&simulation), ["update1", "update2", "update1"]);
     assert_eq!(base(&simulation), Some(json!({"spec": {"a": 2, "b": 0}})));
@@ -152,7 +151,7 @@ fn handlers_that_handled_a_reverted_change_are_called_again() {
     let mut simulation = simulation(specs, Lifecycle::Asap);
     simulation.settle();
     simulation.edit(&Edit::Set("a", 1));
-    simulation.turn(&[Edit::Set("a", 0)], Crash::Never);
+    simulation.turn(&[Edit::Set("a", 0)], Fault::None);
     simulation.settle();
     assert_eq!(called(&simulation), ["update1", "update1"]);
     assert_eq!(base(&simulation), Some(json!({"spec": {"a": 0, "b": 0}})));
@@ -253,7 +252,7 @@ fn objects_of_any_size_are_handled_within_the_limit_on_annotations() {
         let mut simulation = simulation(creators_and_updater(), Lifecycle::Asap);
         simulation.body["spec"]["blob"] = noise(length).into();
         simulation.crash();
-        simulation.turn(&[Edit::Set("a", 1)], Crash::Never);
+        simulation.turn(&[Edit::Set("a", 1)], Fault::None);
         simulation.settle();
         assert_eq!(
             called(&simulation),
@@ -263,5 +262,33 @@ fn objects_of_any_size_are_handled_within_the_limit_on_annotations() {
         simulation.edit(&Edit::Set("b", 1));
         simulation.settle();
         assert_eq!(simulation.calls.len(), 4, "{length}");
+    }
+}
+
+#[test]
+fn an_edit_while_the_last_record_of_a_cycle_is_rejected_is_handled() {
+    let mut simulation = simulation(
+        vec![
+            HandlerSpec::new("create", Trigger::Create),
+            HandlerSpec::new("update", Trigger::Update),
+        ],
+        Lifecycle::Asap,
+    );
+    simulation.turn(&[], Fault::Forbidden);
+    assert_eq!(called(&simulation), ["create"]);
+    assert_eq!(base(&simulation), None);
+    simulation.edit(&Edit::Set("a", 1));
+    simulation.settle();
+    assert_eq!(called(&simulation), ["create", "update"]);
+    assert_eq!(base(&simulation), Some(json!({"spec": {"a": 1, "b": 0}})));
+}
+
+#[test]
+fn a_handler_whose_answer_was_lost_is_not_called_again() {
+    for fault in [Fault::RequestLost, Fault::AnswerLost, Fault::Forbidden] {
+        let mut simulation = simulation(creators_and_updater(), Lifecycle::Asap);
+        simulation.turn(&[], fault);
+        simulation.settle();
+        assert_eq!(called(&simulation), ["create1", "create2"], "{fault:?}");
     }
 }

@@ -1,4 +1,5 @@
-//! The model: one simulated object on an API server, and an operator made of the pure functions.
+//! The model: one simulated object on an API server, and an operator that performs the effects of
+//! the machine that the runtime runs.
 
 use std::{collections::VecDeque, fmt, sync::Arc, time::Duration};
 
@@ -10,25 +11,31 @@ use kopf_core::{
     },
     handler::{HandlerId, HandlerSpec, Trigger, registry::Registry},
     lifecycle::Lifecycle,
+    machine::{
+        answer::{Answer, RequestFailure},
+        memory::{BatchSummary, NewestEvent, ObjectMemory},
+        now::Now,
+        object::{
+            HandlerCall, KeptState, NextCall, ObjectEffect, ObjectInput, ObjectMachine,
+            ObjectRules, Rest,
+        },
+        request::{ObjectRequest, PatchContent},
+    },
     object::{
         ANNOTATIONS_LIMIT, ObjectView,
         diff::Baseline,
         essence::Essence,
-        patch::{ObjectPatch, apply_merge, json_patch},
+        patch::{ObjectPatch, apply_merge},
         path::FieldPath,
+        resource_version::ResourceVersion,
     },
     outcome::{HandlerFailure, Outcome},
     persistence::Persistence,
     progress::record::Record,
     time,
-    turn::{Decision, RemainingWork, Turn, TurnInput, decide},
+    turn::{Decision, Turn, TurnInput, decide, sub::SubTurn},
 };
 use serde_json::{Value, json};
-
-use crate::{
-    consistency::{ExpectedWrite, Freshness},
-    schedule::{NextTurn, next_turn},
-};
 
 /// An edit of the object by a user.
 #[derive(Clone, Debug)]
@@ -47,12 +54,18 @@ pub(crate) enum Act {
     Fail,
 }
 
-/// The point of a turn at which the operator crashes.
+/// A fault during a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Crash {
-    Never,
-    BeforeWrite,
-    AfterWrite,
+pub(crate) enum Fault {
+    None,
+    CrashBeforeWrite,
+    CrashAfterWrite,
+    /// The first request of the turn never arrives.
+    RequestLost,
+    /// The first request of the turn is executed, and its answer is lost.
+    AnswerLost,
+    /// The API server forbids the first request of the turn.
+    Forbidden,
 }
 
 /// One call of a handler.
@@ -60,10 +73,12 @@ pub(crate) enum Crash {
 pub(crate) struct ModelCall {
     pub(crate) id: HandlerId,
     pub(crate) state: Value,
-    pub(crate) creating: bool,
+    pub(crate) reason: Reason,
     pub(crate) initial: bool,
     pub(crate) finished: bool,
     pub(crate) persisted: bool,
+    /// Whether the process crashed before its end was written.
+    lost: bool,
     pub(crate) by_kopf: bool,
     /// The number of cycles that had ended before.
     pub(crate) cycle: usize,
@@ -79,6 +94,8 @@ enum HistoryLine {
 pub(crate) struct Simulation {
     pub(crate) body: Value,
     pub(crate) now: Timestamp,
+    begun: Timestamp,
+    rules: ObjectRules<'static>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) persistence: Arc<Persistence>,
     pub(crate) lifecycle: Lifecycle,
@@ -95,16 +112,40 @@ pub(crate) struct Simulation {
     process: Process,
 }
 
+/// The operator's process: it loses everything here when it crashes.
 #[derive(Default)]
 struct Process {
-    object_history: Option<ObjectHistory>,
-    expected_write: Option<ExpectedWrite>,
+    memory: ObjectMemory<Arc<Value>>,
+    /// The call that is under way.
+    machine: Option<ObjectMachine<'static, Arc<Value>>>,
+    /// The event that the call began with.
+    event: Option<Arc<Value>>,
     wake_at: Option<Timestamp>,
+    /// Whether events wait until then.
+    held: bool,
 }
 
 const SUBS: [&str; 2] = ["s1", "s2"];
 const PARENT: &str = "parent";
 const BACKOFF: Duration = Duration::from_secs(60);
+const BEGUN: &str = "2020-01-01T00:00:00Z";
+const ERROR_DELAYS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(2)];
+
+/// One turn: what is still to happen in it.
+struct ModelTurn {
+    edits: Vec<Edit>,
+    fault: Fault,
+    /// Whether its write was answered.
+    written: bool,
+}
+
+fn status(code: u16) -> RequestFailure {
+    RequestFailure::Status {
+        code,
+        message: "the model says so".to_owned(),
+        retry_after: None,
+    }
+}
 
 impl fmt::Display for HistoryLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -124,12 +165,29 @@ impl Simulation {
             "metadata": {"name": "o", "uid": "u", "resourceVersion": "1"},
             "spec": {"a": 0, "b": 0},
         });
+        let registry = Arc::new(Registry::new(specs).expect("declarations are valid"));
+        let persistence = Arc::new(Persistence::default());
+        // A machine borrows the rules of its kind, which live as long as the operator.
+        let rules = ObjectRules {
+            uid: "u",
+            registry: Box::leak(Box::new(Arc::clone(&registry))),
+            persistence: Box::leak(Box::new(Arc::clone(&persistence))),
+            status_endpoint: false,
+            selective: false,
+            needs_each_event: false,
+            has_background: false,
+            lifecycle: Box::leak(Box::new(lifecycle.clone())),
+            default_backoff: BACKOFF,
+            error_delays: &ERROR_DELAYS,
+        };
         Self {
+            rules,
             events: VecDeque::from([(EventKind::Changed, body.clone())]),
             body,
-            now: "2020-01-01T00:00:00Z".parse().expect("valid"),
-            registry: Arc::new(Registry::new(specs).expect("declarations are valid")),
-            persistence: Arc::new(Persistence::default()),
+            now: BEGUN.parse().expect("valid"),
+            begun: BEGUN.parse().expect("valid"),
+            registry,
+            persistence,
             lifecycle,
             plan: VecDeque::new(),
             calls: Vec::new(),
@@ -175,127 +233,269 @@ impl Simulation {
 
     pub(crate) fn crash(&mut self) {
         self.history.push(HistoryLine::Crashed);
+        for call in &mut self.calls {
+            call.lost |= !call.persisted;
+        }
         self.process = Process::default();
         self.events = VecDeque::from([(EventKind::Listed, self.body.clone())]);
     }
 
     pub(crate) fn pass(&mut self, seconds: u64) {
         self.now = time::after(self.now, Duration::from_secs(seconds));
-        if self.process.wake_at.is_some_and(|at| at <= self.now) {
-            self.wake();
+    }
+
+    fn reading(&mut self) -> Now {
+        self.seed += 1;
+        Now {
+            wall: self.now,
+            steady: time::elapsed(self.begun, self.now),
+            seed: self.seed,
+            stopping: false,
+            running: true,
+            epoch: 0,
         }
     }
 
-    /// Handles one event; the API server stores `edits` before the write of the turn.
-    pub(crate) fn turn(&mut self, edits: &[Edit], crash: Crash) {
-        let Some((event, body)) = self.events.pop_front() else {
-            return;
-        };
-        self.seed += 1;
-        self.now = time::after(self.now, Duration::from_millis(1));
+    /// Begins a call for the next event, or because its planned time has come.
+    fn begin_call(&mut self) -> Option<ObjectInput> {
+        let due = self.process.wake_at.is_some_and(|at| at <= self.now);
+        let waits = self.process.held && !due;
+        let mut batch = BatchSummary::default();
+        self.process.event = None;
+        if !waits && let Some((kind, body)) = self.events.pop_front() {
+            let version = ObjectView::new(&body).resource_version();
+            batch.first = Some(kind);
+            batch.newest = Some(NewestEvent {
+                kind,
+                version: version.map(ResourceVersion::new),
+                has_text: true,
+            });
+            self.process.event = Some(Arc::new(body));
+            if self.process.memory.is_redundant(&batch, false) {
+                return None;
+            }
+        } else if !due {
+            return None;
+        }
         self.process.wake_at = None;
-        let version = ObjectView::new(&body).resource_version().map(str::to_owned);
-        let first_call = self.calls.len();
-        let (patch, ended, delay) = self.handle(event, &body, version.as_deref());
-        for edit in edits {
+        self.process.held = false;
+        self.process.machine = Some(ObjectMachine::new(self.rules));
+        Some(ObjectInput::Batch(batch))
+    }
+
+    /// Handles one state, up to the answer to its write; the API server stores `edits` before it.
+    pub(crate) fn turn(&mut self, edits: &[Edit], fault: Fault) {
+        self.now = time::after(self.now, Duration::from_millis(1));
+        let mut input = None;
+        if self.process.machine.is_none() {
+            input = self.begin_call();
+            if input.is_none() {
+                return;
+            }
+        }
+        let mut turn = ModelTurn {
+            edits: edits.to_vec(),
+            fault,
+            written: false,
+        };
+        while let Some(mut machine) = self.process.machine.take() {
+            if let Some(input) = input.take() {
+                let now = self.reading();
+                machine.step(&mut self.process.memory, input, &now);
+            }
+            let crashes = self.perform(&machine, &mut turn, &mut input);
+            if crashes {
+                self.crash();
+                return;
+            }
+            match (&input, machine.effect()) {
+                (None, ObjectEffect::Rest(rest)) => self.rest(rest),
+                (None, _) => {
+                    // The next turn is about to begin.
+                    self.process.machine = Some(machine);
+                    break;
+                }
+                (Some(_), _) => self.process.machine = Some(machine),
+            }
+        }
+        self.end_turn(&turn);
+    }
+
+    fn end_turn(&mut self, turn: &ModelTurn) {
+        for edit in &turn.edits {
             self.edit(edit);
         }
-        if crash == Crash::BeforeWrite {
-            self.crash();
-            return;
-        }
-        let patched = !patch.is_empty();
-        if patched {
-            self.write(patch);
-        }
-        for call in &mut self.calls[first_call..] {
-            call.persisted = true;
-        }
-        if ended && let Some(history) = &mut self.process.object_history {
-            history.handled_once = true;
-        }
-        if let NextTurn::AfterDelay(delay) = next_turn(patched, delay) {
-            self.process.wake_at = Some(time::after(self.now, delay));
-        }
-        if crash == Crash::AfterWrite {
+        if matches!(turn.fault, Fault::CrashBeforeWrite | Fault::CrashAfterWrite) {
             self.crash();
         }
     }
 
-    fn handle(
-        &mut self,
-        event: EventKind,
-        body: &Value,
-        version: Option<&str>,
-    ) -> (ObjectPatch, bool, Option<Duration>) {
-        let nothing = (ObjectPatch::new(), false, None);
-        let history = *self
-            .process
-            .object_history
-            .get_or_insert_with(|| ObjectHistory::begin(event));
-        if let Some(expected_write) = &self.process.expected_write {
-            match expected_write.freshness(version, self.now) {
-                Freshness::Stale | Freshness::Unclear => return nothing,
-                Freshness::Fresh => self.process.expected_write = None,
-            }
-        }
-        let view = ObjectView::new(body);
-        let change = self
-            .persistence
-            .observe_change(view, event, history, &self.registry);
-        let input = TurnInput::new(
-            Arc::new(body.clone()),
-            Arc::new(change),
-            Arc::clone(&self.registry),
-            Arc::clone(&self.persistence),
-        );
-        let mut patch = ObjectPatch::new();
-        let (ended, delay) = match decide(&input, false, self.now) {
-            Decision::Leave => (false, None),
-            Decision::Finalizer(need) => {
-                need.request(&self.persistence.finalizer, &mut patch);
-                (false, None)
-            }
-            Decision::CloseReverted(tidy) => {
-                patch.absorb(tidy);
-                (false, None)
-            }
-            Decision::Handle(mut cycle) => {
-                self.run(&mut cycle);
-                let conclusion = cycle.conclude(self.now, &mut patch);
-                if conclusion.remaining == RemainingWork::Nothing {
-                    self.assert_left_alone(body, patch.clone(), history);
-                }
-                match conclusion.remaining {
-                    RemainingWork::Handlers(delay) => (false, delay),
-                    RemainingWork::FollowUp | RemainingWork::Recheck | RemainingWork::Nothing => {
-                        (true, None)
-                    }
-                }
-            }
+    fn rest(&mut self, rest: &Rest) {
+        let (delay, held) = match rest.next {
+            NextCall::AwaitChange | NextCall::Forget => (None, false),
+            NextCall::After(delay) => (Some(delay), false),
+            NextCall::NotBefore(delay) => (Some(delay), true),
         };
-        self.persistence.purge_touch(view, &mut patch);
-        (patch, ended, delay)
+        self.process.wake_at = delay.map(|delay| time::after(self.now, delay));
+        self.process.held = held;
+        match &rest.keep {
+            KeptState::Nothing => {}
+            KeptState::Unread => self.process.memory.plan(Arc::new(self.body.clone())),
+            KeptState::State(state) => self.process.memory.plan(Arc::clone(state)),
+        }
     }
 
-    /// Asserts that the next turn finds nothing to do if no user edits the object.
-    fn assert_left_alone(&self, body: &Value, mut patch: ObjectPatch, history: ObjectHistory) {
-        self.persistence
-            .purge_touch(ObjectView::new(body), &mut patch);
-        let mut written = body.clone();
-        apply_merge(&mut written, &Value::Object(patch.merge_patch().clone()));
+    /// Performs an effect; there is no input if the call rests, or if the next turn begins.
+    /// Returns whether the process crashes.
+    fn perform(
+        &mut self,
+        machine: &ObjectMachine<'static, Arc<Value>>,
+        turn: &mut ModelTurn,
+        input: &mut Option<ObjectInput>,
+    ) -> bool {
+        *input = Some(match machine.effect() {
+            ObjectEffect::Rest(_) => {
+                *input = None;
+                return false;
+            }
+            ObjectEffect::ParseEvent => ObjectInput::Parsed(Ok(self.process.event.clone())),
+            ObjectEffect::ParseKept(kept) => ObjectInput::Parsed(Ok(Some(Arc::clone(kept)))),
+            ObjectEffect::Send(request @ ObjectRequest::Patch { .. }) => {
+                if turn.written {
+                    *input = None;
+                    return false;
+                }
+                match self.patch(&request, turn) {
+                    Some(answer) => ObjectInput::Answer(answer),
+                    None => return true,
+                }
+            }
+            ObjectEffect::Send(ObjectRequest::Get) => {
+                ObjectInput::Answer(Answer::Object(Arc::new(self.body.clone())))
+            }
+            ObjectEffect::Send(ObjectRequest::NextState { .. } | ObjectRequest::GetMetadata) => {
+                ObjectInput::Answer(Answer::Failed(status(410)))
+            }
+            ObjectEffect::Wait(pause) => {
+                self.now = time::after(self.now, pause.pause);
+                ObjectInput::Continue
+            }
+            ObjectEffect::Call {
+                turn: cycle, spec, ..
+            } => {
+                if turn.written {
+                    *input = None;
+                    return false;
+                }
+                ObjectInput::Called(self.call(cycle, spec))
+            }
+            ObjectEffect::ReportCall(report) => {
+                let finished = report.consequence.is_final();
+                self.finish_call(&report.spec.id, finished);
+                ObjectInput::Continue
+            }
+            ObjectEffect::ReportRequest(_)
+            | ObjectEffect::ReportContinued(_)
+            | ObjectEffect::ReportCycleEnd { .. }
+            | ObjectEffect::Report(_) => ObjectInput::Continue,
+            effect @ (ObjectEffect::ParseLatest
+            | ObjectEffect::CallEventHandlers
+            | ObjectEffect::Reconcile(_)
+            | ObjectEffect::ShowLatest { .. }
+            | ObjectEffect::StopBackground) => panic!("no such handler: {effect:?}"),
+        });
+        false
+    }
+
+    /// Executes a patch after the edits of the turn; none if the process crashes.
+    fn patch(&mut self, request: &ObjectRequest<'_>, turn: &mut ModelTurn) -> Option<Answer> {
+        for edit in std::mem::take(&mut turn.edits) {
+            self.edit(&edit);
+        }
+        let fault = std::mem::replace(&mut turn.fault, Fault::None);
+        match fault {
+            Fault::CrashBeforeWrite => return None,
+            Fault::RequestLost => return Some(Answer::Failed(RequestFailure::TimedOut)),
+            Fault::Forbidden => return Some(Answer::Failed(status(403))),
+            Fault::None | Fault::CrashAfterWrite | Fault::AnswerLost => {}
+        }
+        let answer = match self.execute(request) {
+            Ok(()) => {
+                self.accepted();
+                let text = self.body.to_string();
+                Answer::read(request, &text)
+            }
+            Err(code) => Answer::Failed(status(code)),
+        };
+        if matches!(answer, Answer::AsExpected(_)) {
+            self.assert_left_alone();
+        }
+        match fault {
+            Fault::CrashAfterWrite => None,
+            Fault::AnswerLost => Some(Answer::Failed(RequestFailure::TimedOut)),
+            _ => {
+                turn.written = true;
+                Some(answer)
+            }
+        }
+    }
+
+    /// Executes a patch as the API server does; the error is a status.
+    fn execute(&mut self, request: &ObjectRequest<'_>) -> Result<(), u16> {
+        let ObjectRequest::Patch { content, .. } = request else {
+            return Err(400);
+        };
+        let mut body = self.body.clone();
+        match content {
+            PatchContent::Merge(patch) => {
+                if patch["metadata"]["uid"] != body["metadata"]["uid"] {
+                    return Err(409);
+                }
+                apply_merge(&mut body, patch);
+            }
+            PatchContent::Json(patch) => {
+                let patch: json_patch::Patch =
+                    serde_json::from_value((*patch).clone()).map_err(|_| 400_u16)?;
+                json_patch::patch(&mut body, &patch).map_err(|_| 422_u16)?;
+            }
+        }
+        self.store_body(body);
+        Ok(())
+    }
+
+    /// Notes that a write of the operator was executed.
+    fn accepted(&mut self) {
+        self.writes += 1;
+        for call in &mut self.calls {
+            call.persisted |= !call.lost;
+        }
+        self.note_base();
+    }
+
+    fn note_base(&mut self) {
+        if let Baseline::Known(stored) = self.persistence.baseline(ObjectView::new(&self.body)) {
+            self.created.get_or_insert(stored.into_value());
+        }
+        let annotations = self.body["metadata"]["annotations"].as_object();
+        if annotations.is_some_and(|annotations| annotations.len() == 1) {
+            self.cycle += 1;
+        }
+    }
+
+    /// Asserts that the next turn finds nothing to do, as the machine does not look again.
+    fn assert_left_alone(&self) {
         let afterwards = ObjectHistory {
+            noticed_by_listing: true,
             handled_once: true,
-            ..history
         };
         let change = self.persistence.observe_change(
-            ObjectView::new(&written),
+            ObjectView::new(&self.body),
             EventKind::Changed,
             afterwards,
             &self.registry,
         );
         let input = TurnInput::new(
-            Arc::new(written),
+            Arc::new(self.body.clone()),
             Arc::new(change),
             Arc::clone(&self.registry),
             Arc::clone(&self.persistence),
@@ -304,35 +504,34 @@ impl Simulation {
         assert!(matches!(decision, Decision::Leave), "{decision:?}");
     }
 
-    fn run(&mut self, cycle: &mut Turn) {
-        for spec in cycle.due(&self.lifecycle, self.seed, self.now) {
-            let input = cycle.input().clone();
-            let outcome = match cycle.begin(&spec.id, self.now) {
-                Err(limit) => Outcome::Error(HandlerFailure::Exhausted(limit)),
-                Ok(_) if spec.id.as_str() == PARENT => self.run_parent(cycle, &spec.id),
-                Ok(_) => self.act(),
-            };
-            let consequence = cycle.finish(&spec.id, outcome, BACKOFF, self.now);
-            self.log(&spec.id, &input, consequence.is_final());
+    fn call(&mut self, turn: &Turn, spec: &HandlerSpec) -> HandlerCall {
+        self.log(&spec.id, turn.input());
+        let (outcome, subs) = match spec.id.as_str() {
+            PARENT => self.call_parent(turn, &spec.id),
+            _ => (self.act(), Vec::new()),
+        };
+        HandlerCall {
+            outcome,
+            writes: ObjectPatch::new(),
+            subs,
         }
     }
 
-    fn run_parent(&mut self, cycle: &mut Turn, parent: &HandlerId) -> Outcome {
-        let input = cycle.input().clone();
+    fn call_parent(&mut self, turn: &Turn, parent: &HandlerId) -> (Outcome, Vec<SubTurn>) {
         let specs =
             SUBS.map(|sub| HandlerSpec::new(parent.sub(sub), Trigger::Sub { changing: false }));
-        let mut sub = cycle.sub(parent, specs, self.now);
+        let mut sub = turn.sub(parent, specs, self.now);
         for spec in sub.due(&self.lifecycle, self.seed, self.now) {
             let outcome = match sub.begin(&spec.id, self.now) {
                 Err(limit) => Outcome::Error(HandlerFailure::Exhausted(limit)),
                 Ok(_) => self.act(),
             };
             let consequence = sub.finish(&spec.id, outcome, BACKOFF, self.now);
-            self.log(&spec.id, &input, consequence.is_final());
+            self.log(&spec.id, turn.input());
+            self.finish_call(&spec.id, consequence.is_final());
         }
         let outcome = sub.outcome(Value::Null, self.now);
-        cycle.absorb(sub);
-        outcome
+        (outcome, vec![sub])
     }
 
     fn act(&mut self) -> Outcome {
@@ -352,20 +551,30 @@ impl Simulation {
         }
     }
 
-    fn log(&mut self, id: &HandlerId, input: &TurnInput, finished: bool) {
+    fn log(&mut self, id: &HandlerId, input: &TurnInput) {
         let reason = input.change.reason;
-        self.history
-            .push(HistoryLine::Called(id.clone(), reason, finished));
         self.calls.push(ModelCall {
             id: id.clone(),
             state: input.change.new.as_value().clone(),
-            creating: reason == Reason::Create,
+            reason,
             initial: input.change.initial,
-            finished,
+            finished: false,
             persisted: false,
+            lost: false,
             by_kopf: false,
             cycle: self.cycle,
         });
+    }
+
+    /// Notes how the last call of a handler ended.
+    fn finish_call(&mut self, id: &HandlerId, finished: bool) {
+        let call = self.calls.iter_mut().rfind(|call| call.id == *id);
+        let Some(call) = call else {
+            return;
+        };
+        call.finished = finished;
+        let line = HistoryLine::Called(id.clone(), call.reason, finished);
+        self.history.push(line);
     }
 
     /// Handles one event as Python Kopf does: it stores the newest state at the end, and no notes.
@@ -406,10 +615,11 @@ impl Simulation {
                 self.calls.push(ModelCall {
                     id: spec.id.clone(),
                     state: change.new.as_value().clone(),
-                    creating: change.reason == Reason::Create,
+                    reason: change.reason,
                     initial: false,
                     finished: true,
                     persisted: true,
+                    lost: false,
                     by_kopf: true,
                     cycle: self.cycle,
                 });
@@ -425,7 +635,11 @@ impl Simulation {
                 self.persistence.diffbase.store(&newest, view, &mut patch);
             }
             self.persistence.purge_touch(view, &mut patch);
-            self.write(patch);
+            let mut body = self.body.clone();
+            apply_merge(&mut body, &Value::Object(patch.merge_patch().clone()));
+            self.store_body(body);
+            self.writes += 1;
+            self.note_base();
         }
         self.crash();
     }
@@ -434,54 +648,16 @@ impl Simulation {
     pub(crate) fn settle(&mut self) {
         self.plan.clear();
         for _ in 0..300 {
-            if !self.events.is_empty() {
-                self.turn(&[], Crash::Never);
+            if self.process.machine.is_some() || (!self.process.held && !self.events.is_empty()) {
+                self.turn(&[], Fault::None);
             } else if let Some(at) = self.process.wake_at {
                 self.now = self.now.max(at);
-                self.wake();
+                self.turn(&[], Fault::None);
             } else {
                 return;
             }
         }
         panic!("the operator does not settle:\n{}", self.history());
-    }
-
-    fn wake(&mut self) {
-        self.process.wake_at = None;
-        let mut patch = ObjectPatch::new();
-        let value = time::format(self.now);
-        self.persistence
-            .progress
-            .touch(Some(&value), ObjectView::new(&self.body), &mut patch);
-        self.write(patch);
-    }
-
-    fn write(&mut self, patch: ObjectPatch) {
-        let requests = patch.into_requests(false);
-        if let Some(merge) = requests.body {
-            let mut body = self.body.clone();
-            apply_merge(&mut body, &merge);
-            self.store_body(body);
-        }
-        let mut edited = self.body.clone();
-        for edit in &requests.edits {
-            edit(&mut edited);
-        }
-        if json_patch(&self.body, &edited).is_some() {
-            self.store_body(edited);
-        }
-        self.writes += 1;
-        if let Baseline::Known(stored) = self.persistence.baseline(ObjectView::new(&self.body)) {
-            self.created.get_or_insert(stored.into_value());
-        }
-        let annotations = self.body["metadata"]["annotations"].as_object();
-        if annotations.is_some_and(|annotations| annotations.len() == 1) {
-            self.cycle += 1;
-        }
-        self.process.expected_write = Some(ExpectedWrite {
-            version: self.version.to_string(),
-            deadline: time::after(self.now, Duration::from_secs(5)),
-        });
     }
 
     /// Stores a body as the API server does: a write that changes nothing makes no event and no

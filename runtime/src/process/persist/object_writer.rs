@@ -8,8 +8,6 @@ use jiff::Timestamp;
 use kopf_core::machine::answer::Answer;
 use kopf_core::machine::effect::{RequestEffect, RequestMachine, RequestPause, RequestReport};
 use kopf_core::machine::now::Now;
-use kopf_core::machine::read::{ObjectRead, ReadResult};
-use kopf_core::machine::release::{ObjectRelease, ReleaseResult};
 use kopf_core::machine::request::ObjectRequest;
 use kopf_core::machine::write::{self, ObjectWrite, WriteResult, WriteRules};
 use kopf_core::object::patch::ObjectPatch;
@@ -48,25 +46,14 @@ impl ObjectWriter<'_> {
             .await
     }
 
-    /// Reads the newest state of this very object.
-    pub(crate) async fn newest(&self) -> ReadResult {
-        let now = self.now();
-        self.run(ObjectRead::new(&self.key.uid, &now)).await
-    }
-
-    /// Removes the finalizer if the object is being deleted, however deep it is nested.
-    pub(crate) async fn release(&self, finalizer: &str) -> ReleaseResult {
-        let now = self.now();
-        self.run(ObjectRelease::new(&self.key.uid, finalizer, &now))
-            .await
-    }
-
     pub(crate) fn now(&self) -> Now {
         Now {
             wall: Timestamp::now(),
             steady: self.origin.elapsed(),
             seed: fastrand::u64(..),
             stopping: self.stop.is_some_and(CancellationToken::is_cancelled),
+            running: self.pause_gate.is_running(),
+            epoch: self.pause_gate.epoch(),
         }
     }
 
@@ -74,8 +61,8 @@ impl ObjectWriter<'_> {
         let mut answer = None;
         loop {
             answer = match machine.step(answer, &self.now()) {
-                RequestEffect::Send(request) => Some(self.send(&request).await),
-                RequestEffect::Wait(pause) => self.wait(pause).await,
+                RequestEffect::Send => Some(self.send(&machine.request()).await),
+                RequestEffect::Wait(pause) => self.wait(&pause).await,
                 RequestEffect::Report(report) => {
                     self.report(&report);
                     None
@@ -85,7 +72,7 @@ impl ObjectWriter<'_> {
         }
     }
 
-    async fn send(&self, request: &ObjectRequest<'_>) -> Answer {
+    pub(crate) async fn send(&self, request: &ObjectRequest<'_>) -> Answer {
         let namespace = self.key.namespace.as_deref();
         let sent = self.api.request_object(namespace, &self.key.name, request);
         let answer = self.pause_gate.while_leading(sent).await;
@@ -93,7 +80,7 @@ impl ObjectWriter<'_> {
     }
 
     /// Waits; returns the end of the lease if that comes first.
-    async fn wait(&self, pause: RequestPause) -> Option<Answer> {
+    pub(crate) async fn wait(&self, pause: &RequestPause) -> Option<Answer> {
         if let Some(failure) = &pause.failure {
             warn!(
                 "a request for the object failed: {failure}; trying again in {:.1} s",
@@ -116,7 +103,7 @@ impl ObjectWriter<'_> {
         waited.err().map(|_| Answer::LeaseEnded)
     }
 
-    fn report(&self, report: &RequestReport) {
+    pub(crate) fn report(&self, report: &RequestReport) {
         match report {
             RequestReport::NoStatusEndpoint => warn!(
                 "the definition of the kind has no status subresource (any more), unlike the \

@@ -74,14 +74,16 @@ fn play(
         steady: Duration::ZERO,
         seed: u64::MAX,
         stopping: false,
+        running: true,
+        epoch: 0,
     };
     let mut write = ObjectWrite::new("u", &known(), patch, rules, &now);
     let mut lines = Vec::new();
     let mut answer = None;
     loop {
         answer = match write.step(answer, &now) {
-            RequestEffect::Send(request) => {
-                lines.push(line(&request));
+            RequestEffect::Send => {
+                lines.push(line(&write.request()));
                 Some(
                     answers
                         .next()

@@ -1,28 +1,8 @@
-//! The pipeline's state of an object between two calls; small, as there may be many objects.
+//! The state of an object whose turn is due later.
 
-use kopf_core::cause::detect::ObjectHistory;
-use kopf_core::object::resource_version::ResourceVersion;
-use kopf_core::reverts::WriteRate;
 use serde_json::Value;
 
 use super::batch::{ByteBudget, ReservedBytes};
-
-/// The state of one object; a restarted operator goes on without it.
-#[derive(Debug, Default)]
-pub(crate) struct Memory {
-    /// How the object was first observed; none until its first event.
-    pub(crate) history: Option<ObjectHistory>,
-    /// The version after our last write: older events are redundant.
-    pub(crate) written: Option<ResourceVersion>,
-    /// Failures in a row of the runtime itself, not of handlers.
-    pub(crate) failures: u8,
-    /// The rate of our writes to the object.
-    pub(crate) pace: WriteRate,
-    /// True if the last event came from a list, among many others.
-    pub(crate) listed: bool,
-    /// The state that the planned call goes on with; none if no call is planned.
-    pub(crate) sleeping: Option<Box<SleepingState>>,
-}
 
 /// The state of an object whose turn is due later.
 ///
@@ -54,9 +34,9 @@ impl SleepingState {
     }
 
     /// Parses the object; none if it is to be read instead.
-    pub(crate) fn parse(self) -> Option<Value> {
+    pub(crate) fn parse(&self) -> Option<Value> {
         match self {
-            Self::Text { text, .. } => serde_json::from_str(&text).ok(),
+            Self::Text { text, .. } => serde_json::from_str(text).ok(),
             Self::Unread => None,
         }
     }
@@ -67,11 +47,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn the_memory_of_an_object_takes_forty_bytes() {
-        assert_eq!(size_of::<Memory>(), 40);
-    }
 
     #[test]
     fn sleeping_objects_take_half_of_the_budget_and_give_it_back() {
@@ -85,6 +60,7 @@ mod tests {
         assert!(matches!(sleep(), SleepingState::Unread));
         assert_eq!(budget.taken(), 2 * bytes);
         assert_eq!(first.parse(), Some(object.clone()));
+        drop(first);
         assert_eq!(budget.taken(), bytes);
         assert!(matches!(sleep(), SleepingState::Text { .. }));
         drop(second);

@@ -1,0 +1,339 @@
+//! The state of an object between two calls; small, as there may be many objects.
+
+use std::time::Duration;
+
+use crate::{
+    background::Moment,
+    cause::detect::{EventKind, ObjectHistory},
+    handler::finalizer_need::FinalizerNeed,
+    machine::{
+        now::Now,
+        write::{OnConflict, ReadBack},
+    },
+    object::{patch::ObjectPatch, resource_version::ResourceVersion},
+    reverts::{RevertHistory, StateDigest, WriteRate},
+    turn::TurnInput,
+};
+
+/// The state of one object; a restarted operator goes on without it.
+///
+/// `K` is the form in which the caller keeps the state of an object whose turn is due later.
+#[derive(Debug)]
+pub struct ObjectMemory<K> {
+    /// How the object was first observed; none until its first event.
+    pub(super) history: Option<ObjectHistory>,
+    /// The version after our last write: older events are redundant.
+    pub(super) written: Option<ResourceVersion>,
+    /// Failures in a row of the runtime itself, not of handlers.
+    pub(super) failures: u8,
+    /// The rate of our writes to the object.
+    pace: WriteRate,
+    /// Whether the last event came from a list, among many others.
+    pub(super) listed: bool,
+    /// What few objects have.
+    aside: Option<Box<Aside<K>>>,
+}
+
+/// The part of the memory that few objects have.
+#[derive(Debug)]
+struct Aside<K> {
+    /// The state that the planned call goes on with; none if no call is planned.
+    planned: Option<K>,
+    /// The states of an object to which we write very often.
+    reverts: Option<RevertHistory>,
+    /// The write that the API server rejected.
+    unwritten: Option<UnwrittenTurn>,
+}
+
+/// The events of an object since its last call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BatchSummary {
+    /// The kind of the first event.
+    pub first: Option<EventKind>,
+    /// The newest event.
+    pub newest: Option<NewestEvent>,
+    /// Whether the object is to be handled without an event.
+    pub requeued: bool,
+}
+
+/// The newest event of a batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewestEvent {
+    /// The kind of the event.
+    pub kind: EventKind,
+    /// The version of the object.
+    pub version: Option<ResourceVersion>,
+    /// Whether the object is at hand; otherwise it is read from the API server.
+    pub has_text: bool,
+}
+
+/// The write of a turn.
+#[derive(Debug)]
+pub(super) struct TurnWrite {
+    pub(super) patch: ObjectPatch,
+    pub(super) on_conflict: OnConflict,
+    pub(super) read_back: ReadBack,
+    /// The change of the finalizer that is in the patch.
+    pub(super) finalizer: FinalizerNeed,
+}
+
+/// The write of a turn whose handlers were called, and that is not on the object yet.
+#[derive(Debug)]
+pub(super) struct UnwrittenTurn {
+    pub(super) write: TurnWrite,
+    /// How often the API server rejected it.
+    pub(super) failures: u32,
+    /// The time of the next attempt.
+    pub(super) next: Moment,
+    /// The reason that was reported last.
+    pub(super) reason: String,
+    /// The epoch: after a pause, another operator may have handled the object.
+    pub(super) epoch: u64,
+    /// Whether the object was being deleted.
+    pub(super) deleting: bool,
+}
+
+/// The decision about the start of a turn.
+pub(super) enum TurnStart {
+    /// The turn starts as usual.
+    Unrestricted,
+    /// The turn starts, and its state is noted if it writes.
+    Tracked(StateDigest),
+    /// The turn starts after this time: our write to this very state was reverted.
+    Reverted(Duration),
+}
+
+// === impl ObjectMemory ===
+
+impl<K> Default for ObjectMemory<K> {
+    fn default() -> Self {
+        Self {
+            history: None,
+            written: None,
+            failures: 0,
+            pace: WriteRate::default(),
+            listed: false,
+            aside: None,
+        }
+    }
+}
+
+impl<K> ObjectMemory<K> {
+    /// Whether a batch needs no call: it has only the event of our last write, and no turn is due.
+    ///
+    /// A kind with event handlers needs each event.
+    #[must_use]
+    pub fn is_redundant(&self, batch: &BatchSummary, needs_each_event: bool) -> bool {
+        !needs_each_event
+            && !batch.requeued
+            && !self.is_planned()
+            && batch.newest.as_ref().is_some_and(|newest| {
+                newest.kind == EventKind::Changed && self.is_stale(newest.version.as_ref())
+            })
+    }
+
+    /// Drops the state of the planned call: another operator may change it during a pause.
+    pub fn drop_plan(&mut self) {
+        self.take_plan();
+    }
+
+    /// Keeps the state that the planned call goes on with.
+    pub fn plan(&mut self, state: K) {
+        self.aside_mut().planned = Some(state);
+    }
+
+    fn is_planned(&self) -> bool {
+        let aside = self.aside.as_ref();
+        aside.is_some_and(|aside| aside.planned.is_some())
+    }
+
+    pub(super) fn take_plan(&mut self) -> Option<K> {
+        let planned = self.aside.as_mut()?.planned.take();
+        self.tidy();
+        planned
+    }
+
+    /// Whether an event has a state that is to be handled. The state of our last write is handled
+    /// again if a list brings it, because daemons and timers of the object may have to start.
+    pub(super) fn is_new_state(&self, newest: &NewestEvent) -> bool {
+        let relisted = newest.kind == EventKind::Listed && newest.version == self.written;
+        relisted || !self.is_stale(newest.version.as_ref())
+    }
+
+    /// Whether a version is not newer than our last write.
+    pub(super) fn is_stale(&self, version: Option<&ResourceVersion>) -> bool {
+        match (version, &self.written) {
+            (Some(version), Some(written)) => version.is_not_newer_than(written),
+            _ => false,
+        }
+    }
+
+    /// Keeps a write that the API server rejected.
+    pub(super) fn keep_unwritten(&mut self, unwritten: UnwrittenTurn) {
+        self.aside_mut().unwritten = Some(unwritten);
+    }
+
+    /// Takes the write that was kept, unless it is from before a pause or before the deletion,
+    /// which calls other handlers and needs no record of those that were called before.
+    pub(super) fn take_unwritten(&mut self, epoch: u64, deleting: bool) -> Option<UnwrittenTurn> {
+        let unwritten = self.aside.as_mut()?.unwritten.take();
+        self.tidy();
+        unwritten.filter(|it| it.epoch == epoch && it.deleting == deleting)
+    }
+
+    /// Decides whether a turn may start on this state; `pauses` gives the pause after so many
+    /// reverts.
+    pub(super) fn turn_start(
+        &mut self,
+        input: &TurnInput,
+        now: &Now,
+        pauses: impl Fn(u32) -> Duration,
+    ) -> TurnStart {
+        if !self.pace.is_suspicious(now.wall) {
+            return TurnStart::Unrestricted;
+        }
+        let digest = StateDigest::of(
+            &input.change,
+            input.view(),
+            &input.registry,
+            &input.persistence,
+        );
+        let aside = self.aside.as_mut();
+        let Some(history) = aside.and_then(|aside| aside.reverts.as_mut()) else {
+            return TurnStart::Tracked(digest);
+        };
+        if history.is_over(now.wall) {
+            self.aside_mut().reverts = None;
+            self.tidy();
+            self.pace.set_has_history(false);
+            return TurnStart::Tracked(digest);
+        }
+        match history.pause_for(digest, now.wall, pauses) {
+            Some(pause) => TurnStart::Reverted(pause),
+            None => TurnStart::Tracked(digest),
+        }
+    }
+
+    /// Counts a write, to the state with this digest.
+    pub(super) fn count_write(&mut self, digest: Option<StateDigest>, now: &Now) {
+        self.pace.count(now.wall);
+        if let Some(digest) = digest {
+            self.pace.set_has_history(true);
+            let reverts = &mut self.aside_mut().reverts;
+            reverts
+                .get_or_insert_default()
+                .record_write(digest, now.wall);
+        }
+    }
+
+    fn aside_mut(&mut self) -> &mut Aside<K> {
+        self.aside.get_or_insert_with(|| {
+            Box::new(Aside {
+                planned: None,
+                reverts: None,
+                unwritten: None,
+            })
+        })
+    }
+
+    fn tidy(&mut self) {
+        self.aside.take_if(|aside| {
+            aside.planned.is_none() && aside.reverts.is_none() && aside.unwritten.is_none()
+        });
+    }
+}
+
+// === impl TurnWrite ===
+
+impl From<ObjectPatch> for TurnWrite {
+    fn from(patch: ObjectPatch) -> Self {
+        Self {
+            patch,
+            on_conflict: OnConflict::Repeat,
+            read_back: ReadBack::Always,
+            finalizer: FinalizerNeed::Settled,
+        }
+    }
+}
+
+// === impl UnwrittenTurn ===
+
+impl UnwrittenTurn {
+    pub(super) fn new(write: TurnWrite, deleting: bool, now: &Now) -> Self {
+        Self {
+            write,
+            failures: 0,
+            next: now.steady,
+            reason: String::new(),
+            epoch: now.epoch,
+            deleting,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batch(kind: EventKind, version: &str) -> BatchSummary {
+        BatchSummary {
+            first: Some(kind),
+            newest: Some(NewestEvent {
+                kind,
+                version: Some(ResourceVersion::new(version)),
+                has_text: true,
+            }),
+            requeued: false,
+        }
+    }
+
+    fn memory() -> ObjectMemory<()> {
+        ObjectMemory {
+            written: Some(ResourceVersion::new("5")),
+            ..ObjectMemory::default()
+        }
+    }
+
+    #[test]
+    fn the_memory_of_an_object_takes_forty_bytes() {
+        assert_eq!(size_of::<ObjectMemory<[u64; 9]>>(), 40);
+    }
+
+    #[test]
+    fn the_event_of_our_own_write_is_redundant_unless_the_object_was_requeued() {
+        let memory = memory();
+        let own = batch(EventKind::Changed, "5");
+        assert!(memory.is_redundant(&own, false));
+        assert!(!memory.is_redundant(&own, true));
+        assert!(!memory.is_redundant(&batch(EventKind::Changed, "6"), false));
+        let requeued = BatchSummary {
+            requeued: true,
+            ..own
+        };
+        assert!(!memory.is_redundant(&requeued, false));
+    }
+
+    #[test]
+    fn the_event_of_our_own_write_wakes_an_object_with_a_planned_call() {
+        let mut memory = memory();
+        memory.plan(());
+        let own = batch(EventKind::Changed, "5");
+        assert!(!memory.is_redundant(&own, false));
+        memory.drop_plan();
+        assert!(memory.is_redundant(&own, false));
+        assert!(memory.aside.is_none());
+    }
+
+    #[test]
+    fn a_list_that_shows_the_state_of_our_last_write_is_handled() {
+        let memory = memory();
+        let is_new = |kind, version| {
+            let newest = batch(kind, version).newest;
+            newest.is_some_and(|it| memory.is_new_state(&it))
+        };
+        assert!(is_new(EventKind::Listed, "5"));
+        assert!(is_new(EventKind::Listed, "6"));
+        assert!(!is_new(EventKind::Listed, "4"));
+        assert!(!is_new(EventKind::Changed, "5"));
+    }
+}

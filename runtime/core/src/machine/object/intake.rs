@@ -1,0 +1,347 @@
+//! The state that a call handles: of an event, of a planned call, or of the API server.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{
+    AfterGone, AfterReport, Error, KeptState, NextCall, ObjectMachine, ObjectReport, Phase,
+    Requests, Rest, version_of,
+};
+use crate::{
+    cause::detect::{EventKind, ObjectHistory},
+    machine::{
+        memory::{BatchSummary, ObjectMemory},
+        now::Now,
+        read::{ObjectRead, ReadResult},
+        request::OnForbidden,
+        write::{self, ObjectWrite, OnConflict, ReadBack, WriteResult, WriteRules},
+    },
+    object::{patch::ObjectPatch, resource_version::ResourceVersion},
+};
+
+/// The purpose of parsing the object of the newest event.
+#[derive(Debug)]
+pub(super) enum ParsePurpose {
+    /// It is the newest state.
+    Newest,
+    /// It is the state of our last write, which a planned call goes on with.
+    Planned,
+    /// Event handlers patch it.
+    EventPatch(ObjectPatch),
+}
+
+/// The purpose of reading the object.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ReadPurpose {
+    /// Whether a deletion event only means that it does not match the selectors any more.
+    StillExists,
+    /// The newest event has no text.
+    Newest,
+    /// A planned call goes on with it.
+    Planned,
+    /// A list shows it older than our last write. If the API server has that older state too, it
+    /// was restored from a backup, and its versions grow from there.
+    Restored,
+}
+
+/// The step after a newer state is known.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum AfterState {
+    Event,
+    Planned,
+    EventHandlers,
+    Turn,
+}
+
+// === impl ObjectMachine ===
+
+impl<K> ObjectMachine<'_, K> {
+    pub(super) fn begin(&mut self, memory: &mut ObjectMemory<K>, batch: BatchSummary, now: &Now) {
+        if let Some(first) = batch.first {
+            memory
+                .history
+                .get_or_insert_with(|| ObjectHistory::begin(first));
+        }
+        self.batch = batch;
+        let Some(newest) = &self.batch.newest else {
+            return self.after_event(memory, now);
+        };
+        memory.listed = newest.kind == EventKind::Listed;
+        if newest.kind == EventKind::Deleted && self.rules.selective {
+            self.send_read(memory, ReadPurpose::StillExists, now);
+        } else if newest.kind == EventKind::Deleted {
+            self.object_gone(memory, now);
+        } else if memory.is_new_state(newest) && newest.has_text {
+            self.phase = Phase::ParseEvent(ParsePurpose::Newest);
+        } else if memory.is_new_state(newest) {
+            self.send_read(memory, ReadPurpose::Newest, now);
+        } else if newest.kind == EventKind::Listed {
+            self.send_read(memory, ReadPurpose::Restored, now);
+        } else {
+            self.after_event(memory, now);
+        }
+    }
+
+    /// Whether the newest event says that the object is gone.
+    pub(super) fn is_deleted(&self) -> bool {
+        let newest = self.batch.newest.as_ref();
+        newest.is_some_and(|newest| newest.kind == EventKind::Deleted)
+    }
+
+    fn send_read(&mut self, memory: &mut ObjectMemory<K>, purpose: ReadPurpose, now: &Now) {
+        let read = ObjectRead::new(self.rules.uid, now);
+        self.go_on_with(memory, Requests::Read(read, purpose), None, now);
+    }
+
+    fn object_gone(&mut self, memory: &mut ObjectMemory<K>, now: &Now) {
+        if self.rules.has_background {
+            self.phase = Phase::StopBackground(AfterGone::CallEventHandlers);
+        } else {
+            self.call_event_handlers(memory, now);
+        }
+    }
+
+    pub(super) fn event_parsed(
+        &mut self,
+        memory: &mut ObjectMemory<K>,
+        purpose: ParsePurpose,
+        parsed: Result<Option<Arc<Value>>, String>,
+        now: &Now,
+    ) {
+        match (purpose, parsed) {
+            (ParsePurpose::Newest, Ok(parsed)) => {
+                self.current = parsed;
+                self.after_event(memory, now);
+            }
+            (ParsePurpose::Planned, Ok(Some(parsed))) => {
+                self.current = Some(parsed);
+                self.call_event_handlers(memory, now);
+            }
+            (ParsePurpose::Planned, Ok(None) | Err(_)) => {
+                self.send_read(memory, ReadPurpose::Planned, now);
+            }
+            (ParsePurpose::EventPatch(patch), Ok(Some(known))) => {
+                self.write_event_patch(memory, &known, patch, now);
+            }
+            (ParsePurpose::EventPatch(_), Ok(None)) => self.after_event_handlers(memory, now),
+            (ParsePurpose::Newest | ParsePurpose::EventPatch(_), Err(reason)) => {
+                self.fail(memory, Error::Unreadable(reason), now);
+            }
+        }
+    }
+
+    pub(super) fn read(
+        &mut self,
+        memory: &mut ObjectMemory<K>,
+        purpose: ReadPurpose,
+        result: ReadResult,
+        now: &Now,
+    ) {
+        match (purpose, result) {
+            (ReadPurpose::StillExists, ReadResult::Gone | ReadResult::LeaseEnded) => {
+                self.object_gone(memory, now);
+            }
+            (ReadPurpose::StillExists, ReadResult::Object(_) | ReadResult::Unreadable(_)) => {
+                self.forget(memory);
+            }
+            (ReadPurpose::Restored, ReadResult::Object(newest)) => {
+                let version = version_of(&newest).map(ResourceVersion::new);
+                let restored = memory.is_stale(version.as_ref());
+                self.current = Some(newest);
+                if restored {
+                    memory.written = None;
+                }
+                if restored && self.rules.has_background {
+                    self.phase = Phase::ShowLatest {
+                        replaces_newer: true,
+                        then: AfterState::Event,
+                    };
+                } else {
+                    self.after_event(memory, now);
+                }
+            }
+            (ReadPurpose::Restored, _) => self.after_event(memory, now),
+            (_, ReadResult::Unreadable(reason)) => {
+                self.fail(memory, Error::Unreadable(reason), now);
+            }
+            (ReadPurpose::Newest, ReadResult::Object(newer)) => {
+                self.wrote(memory, newer, AfterState::Event, now);
+            }
+            (ReadPurpose::Newest, _) => self.after_event(memory, now),
+            (ReadPurpose::Planned, ReadResult::Object(newer)) => {
+                self.wrote(memory, newer, AfterState::Planned, now);
+            }
+            (ReadPurpose::Planned, _) => self.call_event_handlers(memory, now),
+        }
+    }
+
+    /// Goes on with an answer of the API server: all older events are redundant.
+    pub(super) fn wrote(
+        &mut self,
+        memory: &mut ObjectMemory<K>,
+        newer: Arc<Value>,
+        then: AfterState,
+        now: &Now,
+    ) {
+        if let Some(version) = version_of(&newer) {
+            memory.written = Some(ResourceVersion::new(version));
+        }
+        self.current = Some(newer);
+        if self.rules.has_background {
+            self.phase = Phase::ShowLatest {
+                replaces_newer: false,
+                then,
+            };
+        } else {
+            self.after_state(memory, then, now);
+        }
+    }
+
+    pub(super) fn after_state(
+        &mut self,
+        memory: &mut ObjectMemory<K>,
+        then: AfterState,
+        now: &Now,
+    ) {
+        match then {
+            AfterState::Event => self.after_event(memory, now),
+            AfterState::Planned => self.call_event_handlers(memory, now),
+            AfterState::EventHandlers => self.after_event_handlers(memory, now),
+            AfterState::Turn => self.next_turn(memory, now),
+        }
+    }
+
+    /// Goes on with the state of a planned call, unless an event has brought another.
+    fn after_event(&mut self, memory: &mut ObjectMemory<K>, now: &Now) {
+        match memory.take_plan().filter(|_| self.current.is_none()) {
+            Some(kept) => {
+                self.planned = true;
+                self.phase = Phase::ParseKept(kept);
+            }
+            None => self.call_event_handlers(memory, now),
+        }
+    }
+
+    /// A state that was not kept is in the event of our last write, if that has just arrived;
+    /// otherwise the API server is asked for the newest one.
+    pub(super) fn kept_parsed(
+        &mut self,
+        memory: &mut ObjectMemory<K>,
+        parsed: Option<Arc<Value>>,
+        now: &Now,
+    ) {
+        let is_own_write = self.batch.newest.as_ref().is_some_and(|newest| {
+            newest.has_text && newest.version.is_some() && newest.version == memory.written
+        });
+        match parsed {
+            Some(parsed) => {
+                self.current = Some(parsed);
+                self.call_event_handlers(memory, now);
+            }
+            None if is_own_write => self.phase = Phase::ParseEvent(ParsePurpose::Planned),
+            None => self.send_read(memory, ReadPurpose::Planned, now),
+        }
+    }
+
+    pub(super) fn call_event_handlers(&mut self, memory: &mut ObjectMemory<K>, now: &Now) {
+        if self.rules.needs_each_event {
+            self.phase = Phase::EventHandlers;
+        } else {
+            self.after_event_handlers(memory, now);
+        }
+    }
+
+    pub(super) fn event_handlers_called(
+        &mut self,
+        memory: &mut ObjectMemory<K>,
+        called: Result<ObjectPatch, String>,
+        now: &Now,
+    ) {
+        match called {
+            Err(reason) => self.fail(memory, Error::Unreadable(reason), now),
+            Ok(patch) if patch.is_empty() || self.is_deleted() || self.batch.newest.is_none() => {
+                self.after_event_handlers(memory, now);
+            }
+            Ok(patch) => match self.current.clone() {
+                Some(known) => self.write_event_patch(memory, &known, patch, now),
+                None => self.phase = Phase::ParseEvent(ParsePurpose::EventPatch(patch)),
+            },
+        }
+    }
+
+    fn write_event_patch(
+        &mut self,
+        memory: &mut ObjectMemory<K>,
+        known: &Arc<Value>,
+        patch: ObjectPatch,
+        now: &Now,
+    ) {
+        let rules = WriteRules {
+            status_endpoint: self.rules.status_endpoint,
+            on_conflict: OnConflict::Repeat,
+            on_forbidden: OnForbidden::RetryForMinute { ends_at_stop: true },
+            read_back: ReadBack::Always,
+        };
+        let write = ObjectWrite::new(self.rules.uid, known, patch, rules, now);
+        self.go_on_with(memory, Requests::EventWrite(write), None, now);
+    }
+
+    pub(super) fn event_patch_written(
+        &mut self,
+        memory: &mut ObjectMemory<K>,
+        result: Result<WriteResult, write::Error>,
+        now: &Now,
+    ) {
+        match result {
+            Ok(WriteResult::Written(newer) | WriteResult::Stripped(newer, _)) => {
+                self.wrote(memory, newer, AfterState::EventHandlers, now);
+            }
+            Ok(
+                WriteResult::Unchanged
+                | WriteResult::AsExpected(_)
+                | WriteResult::Outdated(_)
+                | WriteResult::Gone
+                | WriteResult::LeaseEnded,
+            ) => self.after_event_handlers(memory, now),
+            Err(error) => {
+                let report = ObjectReport::EventPatchRejected(error);
+                self.phase = Phase::Report(report, AfterReport::EventHandled);
+            }
+        }
+    }
+
+    pub(super) fn after_event_handlers(&mut self, memory: &mut ObjectMemory<K>, now: &Now) {
+        if self.is_deleted() {
+            return self.forget(memory);
+        }
+        if self.batch.requeued && self.current.is_none() {
+            if memory.history.is_none() {
+                // The object was forgotten, and its last daemon or timer has ended.
+                self.phase = Phase::StopBackground(AfterGone::Forget);
+            } else {
+                self.phase = Phase::ParseLatest;
+            }
+            return;
+        }
+        self.begin_turns(memory, now);
+    }
+
+    pub(super) fn begin_turns(&mut self, memory: &mut ObjectMemory<K>, now: &Now) {
+        self.has_begun_turns = true;
+        self.listed = memory.listed;
+        if self.planned && self.current.is_none() {
+            // The object is gone, and its deletion event follows; or it cannot be read for now.
+            memory.failures = 0;
+            self.phase = Phase::Rest(Rest {
+                next: NextCall::After(self.error_delay(0)),
+                keep: KeptState::Unread,
+            });
+            return;
+        }
+        if !self.rules.registry.handles_changes() && !self.rules.has_background {
+            self.current = None;
+        }
+        self.next_turn(memory, now);
+    }
+}

@@ -1,0 +1,338 @@
+//! The write of a turn: what its result means for the object, and for the next turn.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::Value;
+
+use super::{
+    AfterReport, Error, NOTHING_PLANNED, NextCall, ObjectEffect, ObjectMachine, ObjectReport,
+    Phase, Requests, called::CalledHandler, intake::AfterState, version_of,
+};
+use crate::{
+    cause::Reason,
+    handler::finalizer_need::FinalizerNeed,
+    machine::{
+        memory::{ObjectMemory, TurnWrite, UnwrittenTurn},
+        now::Now,
+        request::OnForbidden,
+        write::{self, ObjectWrite, ReadBack, WriteResult, WriteRules},
+    },
+    object::{ObjectView, finalizer, resource_version::ResourceVersion},
+    turn::{RemainingWork, TurnOutcome},
+};
+
+/// The time until a custom lifecycle that has picked no handler is asked again.
+const PAUSE_WITHOUT_CHOICE: Duration = Duration::from_secs(1);
+
+/// The write of a turn that is under way.
+#[derive(Debug)]
+pub(super) struct TurnWriting {
+    /// The change of the finalizer that is in the patch.
+    finalizer: FinalizerNeed,
+    purpose: WritePurpose,
+    cycle: Option<CycleEnd>,
+}
+
+/// The purpose of the write of a turn.
+#[derive(Debug)]
+pub(super) enum WritePurpose {
+    /// The patches of handlers with their records: if they are rejected, the calls have failed.
+    Effects {
+        called: Vec<CalledHandler>,
+        holds: bool,
+    },
+    /// A record, which no handler can repair. If the API server rejects it, it is kept, and the
+    /// next turn of the object writes it. Handlers are not called again for it: they are done, and
+    /// only their progress is missing.
+    Record(UnwrittenTurn),
+}
+
+/// The end of the handlers of a turn.
+#[derive(Debug)]
+pub(super) struct CycleEnd {
+    pub(super) reason: Reason,
+    pub(super) outcome: TurnOutcome,
+    /// Whether no handler was called.
+    pub(super) called_none: bool,
+}
+
+/// The end of a turn.
+#[derive(Debug)]
+pub(super) struct TurnEnd {
+    result: TurnResult,
+    cycle: Option<CycleEnd>,
+}
+
+/// The end of a turn, as far as it decides about the next one.
+#[derive(Debug)]
+pub(super) enum TurnResult {
+    /// The next turn handles the state that was written.
+    Written(Arc<Value>),
+    /// The next turn handles this state: the former one was outdated, and nothing was written.
+    Outdated(Arc<Value>),
+    /// The next turn comes after this time, or with the next item.
+    Sleep(Duration),
+    /// The next turn comes after this time, and not before.
+    Hold(Duration),
+    /// Nothing is left to do.
+    Done,
+    /// Nothing is left to do: our last write left the object at this version.
+    Settled(ResourceVersion),
+    /// The object does not exist any more; its deletion event follows.
+    Gone,
+    /// The lease has ended; the list after the pause brings the object again.
+    LeaseEnded,
+}
+
+// === impl ObjectMachine ===
+
+impl<K> ObjectMachine<'_, K> {
+    pub(super) fn write_new_record(
+        &mut self,
+        memory: &mut ObjectMemory<K>,
+        write: TurnWrite,
+        cycle: Option<CycleEnd>,
+        now: &Now,
+    ) {
+        let current = self.current.as_ref();
+        let deleting = current.is_some_and(|it| ObjectView::new(it).is_being_deleted());
+        let unwritten = UnwrittenTurn::new(write, deleting, now);
+        self.write_record(memory, unwritten, cycle, now);
+    }
+
+    pub(super) fn write_record(
+        &mut self,
+        memory: &mut ObjectMemory<K>,
+        mut unwritten: UnwrittenTurn,
+        cycle: Option<CycleEnd>,
+        now: &Now,
+    ) {
+        let write = TurnWrite {
+            patch: std::mem::take(&mut unwritten.write.patch),
+            ..unwritten.write
+        };
+        self.send_write(memory, write, WritePurpose::Record(unwritten), cycle, now);
+    }
+
+    pub(super) fn send_write(
+        &mut self,
+        memory: &mut ObjectMemory<K>,
+        mut write: TurnWrite,
+        purpose: WritePurpose,
+        cycle: Option<CycleEnd>,
+        now: &Now,
+    ) {
+        let Some(current) = self.current.clone() else {
+            return self.rest(memory, NextCall::AwaitChange);
+        };
+        let view = ObjectView::new(&current);
+        self.rules.persistence.purge_touch(view, &mut write.patch);
+        if write.patch.is_empty() {
+            let result = TurnResult::Done;
+            return self.accepted(memory, result, &purpose, cycle, now);
+        }
+        let rules = WriteRules {
+            status_endpoint: self.rules.status_endpoint,
+            on_conflict: write.on_conflict,
+            on_forbidden: match purpose {
+                WritePurpose::Effects { .. } => OnForbidden::RetryForMinute { ends_at_stop: true },
+                WritePurpose::Record(_) => OnForbidden::Reject,
+            },
+            read_back: write.read_back,
+        };
+        let writing = TurnWriting {
+            finalizer: write.finalizer,
+            purpose,
+            cycle,
+        };
+        let write = ObjectWrite::new(self.rules.uid, &current, write.patch, rules, now);
+        self.go_on_with(memory, Requests::TurnWrite(write, writing), None, now);
+    }
+
+    pub(super) fn turn_written(
+        &mut self,
+        memory: &mut ObjectMemory<K>,
+        write: ObjectWrite<'_>,
+        writing: TurnWriting,
+        result: Result<WriteResult, write::Error>,
+        now: &Now,
+    ) {
+        let TurnWriting {
+            finalizer,
+            purpose,
+            cycle,
+        } = writing;
+        match (result, purpose) {
+            (Ok(result), purpose) => match self.meaning(result, finalizer) {
+                Ok(result) => self.accepted(memory, result, &purpose, cycle, now),
+                Err(error) => self.fail(memory, error, now),
+            },
+            (Err(error), WritePurpose::Effects { called, holds }) => {
+                self.record_as_failed(memory, called, &error.of_handler(), holds, now);
+            }
+            (Err(error), WritePurpose::Record(mut unwritten)) => {
+                unwritten.write.patch = write.into_patch();
+                self.keep_record(memory, unwritten, error, cycle, now);
+            }
+        }
+    }
+
+    /// The meaning of a write that the API server accepted.
+    fn meaning(&self, result: WriteResult, need: FinalizerNeed) -> Result<TurnResult, Error> {
+        let persistence = self.rules.persistence;
+        match result {
+            WriteResult::AsExpected(version) => Ok(TurnResult::Settled(version)),
+            WriteResult::Outdated(newer) => Ok(TurnResult::Outdated(newer)),
+            WriteResult::Gone => Ok(TurnResult::Gone),
+            WriteResult::LeaseEnded => Ok(TurnResult::LeaseEnded),
+            WriteResult::Unchanged => Ok(TurnResult::Done),
+            WriteResult::Stripped(_, lost)
+                if lost.iter().any(|name| persistence.owns_annotation(name)) =>
+            {
+                Err(Error::Stripped(lost.join(", ")))
+            }
+            WriteResult::Written(newer) | WriteResult::Stripped(newer, _) => {
+                let view = ObjectView::new(&newer);
+                if view.is_being_deleted() && view.finalizers().next().is_none() {
+                    return Ok(TurnResult::Gone);
+                }
+                let name = &persistence.finalizer;
+                match (need, finalizer::is_present(view, name)) {
+                    (FinalizerNeed::Add, false) => return Err(Error::Stripped(name.clone())),
+                    (FinalizerNeed::Remove, true) => return Err(Error::Restored(name.clone())),
+                    _ => {}
+                }
+                let before = self.current.as_deref().and_then(version_of);
+                if view.resource_version() == before {
+                    return Err(Error::NotKept);
+                }
+                Ok(TurnResult::Written(newer))
+            }
+        }
+    }
+
+    fn accepted(
+        &mut self,
+        memory: &mut ObjectMemory<K>,
+        result: TurnResult,
+        purpose: &WritePurpose,
+        cycle: Option<CycleEnd>,
+        now: &Now,
+    ) {
+        let end = TurnEnd { result, cycle };
+        match purpose {
+            WritePurpose::Record(unwritten) if unwritten.failures > 0 => {
+                let then = AfterReport::TurnEnded(end);
+                self.phase = Phase::Report(ObjectReport::ProgressWritten, then);
+            }
+            WritePurpose::Effects { .. } | WritePurpose::Record(_) => {
+                self.turn_ended(memory, end, now);
+            }
+        }
+    }
+
+    /// Keeps a record until the API server accepts it. The worker does not wait.
+    fn keep_record(
+        &mut self,
+        memory: &mut ObjectMemory<K>,
+        mut unwritten: UnwrittenTurn,
+        error: write::Error,
+        cycle: Option<CycleEnd>,
+        now: &Now,
+    ) {
+        let delay = self.error_delay(unwritten.failures);
+        let error = Error::WriteRejected(error);
+        let reason = error.to_string();
+        let is_new = unwritten.reason != reason;
+        unwritten.reason = reason;
+        unwritten.failures = unwritten.failures.saturating_add(1);
+        unwritten.next = now.steady.saturating_add(delay);
+        // The object may change until then, and the turn knows nothing of that change.
+        unwritten.write.read_back = ReadBack::Always;
+        memory.keep_unwritten(unwritten);
+        let result = TurnResult::Sleep(delay);
+        let end = TurnEnd { result, cycle };
+        if is_new {
+            let report = ObjectReport::Trouble { error, delay };
+            self.phase = Phase::Report(report, AfterReport::TurnEnded(end));
+        } else {
+            self.turn_ended(memory, end, now);
+        }
+    }
+
+    /// Reports the end of a cycle, then ends the turn.
+    pub(super) fn turn_ended(&mut self, memory: &mut ObjectMemory<K>, end: TurnEnd, now: &Now) {
+        let cycle = end.cycle.as_ref();
+        if cycle.is_some_and(|cycle| cycle.outcome.has_ended()) {
+            if let Some(history) = &mut memory.history {
+                history.handled_once = true;
+            }
+            self.phase = Phase::CycleEnded(end);
+        } else {
+            self.end_turn(memory, end, now);
+        }
+    }
+
+    pub(super) fn end_turn(&mut self, memory: &mut ObjectMemory<K>, end: TurnEnd, now: &Now) {
+        let result = end.into_result();
+        if matches!(result, TurnResult::Written(_) | TurnResult::Settled(_)) {
+            let digest = self.digest.take();
+            memory.count_write(digest, now);
+        }
+        match result {
+            TurnResult::Written(newer) | TurnResult::Outdated(newer) if !now.stopping => {
+                return self.wrote(memory, newer, AfterState::Turn, now);
+            }
+            TurnResult::Sleep(delay) => return self.rest(memory, NextCall::After(delay)),
+            TurnResult::Hold(delay) => return self.rest(memory, NextCall::NotBefore(delay)),
+            TurnResult::Settled(version) => memory.written = Some(version),
+            // If the operator stops: the progress is on the object, and the next start goes on.
+            TurnResult::Written(_)
+            | TurnResult::Outdated(_)
+            | TurnResult::Done
+            | TurnResult::Gone
+            | TurnResult::LeaseEnded => {}
+        }
+        self.current = None;
+        self.rest(memory, NextCall::AwaitChange);
+    }
+}
+
+// === impl TurnEnd ===
+
+impl TurnEnd {
+    /// The end of a turn without handlers.
+    pub(super) fn of(result: TurnResult) -> Self {
+        Self {
+            result,
+            cycle: None,
+        }
+    }
+
+    pub(super) fn report<K>(&self) -> ObjectEffect<'_, K> {
+        match &self.cycle {
+            Some(cycle) => ObjectEffect::ReportCycleEnd {
+                reason: cycle.reason,
+                outcome: cycle.outcome,
+            },
+            None => ObjectEffect::Rest(&NOTHING_PLANNED),
+        }
+    }
+
+    /// The result, with the delay of handlers that are due later.
+    fn into_result(self) -> TurnResult {
+        match (self.result, self.cycle) {
+            (TurnResult::Done, Some(cycle)) => match cycle.outcome.remaining {
+                RemainingWork::Handlers(Some(delay)) if cycle.called_none && delay.is_zero() => {
+                    TurnResult::Sleep(PAUSE_WITHOUT_CHOICE)
+                }
+                RemainingWork::Handlers(Some(delay)) => TurnResult::Sleep(delay),
+                RemainingWork::Handlers(None)
+                | RemainingWork::FollowUp
+                | RemainingWork::Recheck
+                | RemainingWork::Nothing => TurnResult::Done,
+            },
+            (result, _) => result,
+        }
+    }
+}
