@@ -27,6 +27,7 @@ const SOURCES: &[&str] = &[
     "runtime/src",
     "runtime/cluster/src",
     "runtime/core/src",
+    "runtime/simulation/src",
     "runtime/testing/src",
     "tests/bench/src",
     "tests/src",
@@ -113,6 +114,11 @@ fn the_core_imports_only_downwards() {
 }
 
 #[test]
+fn the_simulation_imports_only_downwards() {
+    assert_layered("kopf-simulation", "runtime/simulation/src");
+}
+
+#[test]
 fn the_core_depends_on_nothing_that_does_io_or_logging() {
     let manifest = fs::read_to_string(repository().join("runtime/core/Cargo.toml"))
         .expect("the core has a manifest");
@@ -154,7 +160,11 @@ fn the_tests_of_an_operator_build_none_of_its_dependencies_again() {
 fn every_source_file_opens_with_its_purpose() {
     let silent: Vec<String> = SOURCES
         .iter()
-        .chain(&["tests/tests", "tests/corpus/tests"])
+        .chain(&[
+            "runtime/simulation/tests",
+            "tests/tests",
+            "tests/corpus/tests",
+        ])
         .flat_map(|folder| crate_sources(folder))
         .filter(|file| !file.text.starts_with("//! "))
         .map(|file| file.path)
@@ -180,16 +190,18 @@ fn assert_none(found: &[String], rule: &str) {
 
 #[test]
 fn no_file_imports_itself_through_others() {
-    let found: Vec<String> = [
+    let layered = [
         "generator/src",
         "runtime/src",
         "runtime/cluster/src",
         "runtime/core/src",
-    ]
-    .iter()
-    .flat_map(|folder| circles(&crate_sources(folder)))
-    .map(|circle| circle.join(", "))
-    .collect();
+        "runtime/simulation/src",
+    ];
+    let found: Vec<String> = layered
+        .iter()
+        .flat_map(|folder| circles(&crate_sources(folder)))
+        .map(|circle| circle.join(", "))
+        .collect();
     assert_none(&found, "these files import each other in a circle");
 }
 

@@ -1,0 +1,95 @@
+//! Plays histories from the command line.
+//!
+//! `run [HISTORIES] [FIRST SEED]` plays many, `replay SEED` shows one; the last argument of both
+//! may name a planted mistake.
+
+use std::env;
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use kopf_simulation::choices::Choices;
+use kopf_simulation::explore::{FailingSeed, explore, play, shrink};
+use kopf_simulation::finalizer_operator::{FinalizerScenario, PlantedMistake};
+use kopf_simulation::world::History;
+
+const USAGE: &str = "usage: kopf-simulation run [HISTORIES] [FIRST SEED] [MISTAKE]\n       \
+                     kopf-simulation replay SEED [MISTAKE]";
+
+fn main() -> ExitCode {
+    let mut words: Vec<String> = env::args().skip(1).collect();
+    let mistake = words.last().and_then(|word| PlantedMistake::named(word));
+    if mistake.is_some() {
+        words.pop();
+    }
+    let mistake = mistake.unwrap_or(PlantedMistake::None);
+    let number = |index: usize| words.get(index).and_then(|word| word.parse::<u64>().ok());
+    let mut out = io::stdout().lock();
+    let result = match (words.first().map(String::as_str), number(1)) {
+        (Some("replay"), Some(seed)) => replay(&mut out, seed, mistake),
+        (Some("run"), histories) => {
+            let first = number(2).unwrap_or_default();
+            run(&mut out, first, histories.unwrap_or(10_000), mistake)
+        }
+        _ => writeln!(out, "{USAGE}").map(|()| ExitCode::FAILURE),
+    };
+    // A reader that has closed the pipe wants no more.
+    result.unwrap_or(ExitCode::FAILURE)
+}
+
+fn run(
+    out: &mut impl Write,
+    first: u64,
+    histories: u64,
+    mistake: PlantedMistake,
+) -> io::Result<ExitCode> {
+    let begun = Instant::now();
+    let explored = explore(|| FinalizerScenario::new(mistake), first..first + histories);
+    let seconds = begun.elapsed().as_secs_f64();
+    writeln!(
+        out,
+        "{} histories, {} requests, {} steps in {seconds:.2} s: {:.0} histories and {:.0} requests \
+         per second",
+        explored.histories,
+        explored.requests,
+        explored.steps,
+        explored.histories as f64 / seconds,
+        explored.requests as f64 / seconds,
+    )?;
+    let Some(failure) = explored.failure else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    writeln!(out, "seed {} fails: {}", failure.seed, failure.violation)?;
+    writeln!(out, "show it by: kopf-simulation replay {}", failure.seed)?;
+    Ok(ExitCode::FAILURE)
+}
+
+/// Shows the history of a seed; if it fails, the simplest history that fails alike.
+fn replay(out: &mut impl Write, seed: u64, mistake: PlantedMistake) -> io::Result<ExitCode> {
+    let scenario = || FinalizerScenario::new(mistake);
+    let mut choices = Choices::seeded(seed);
+    let mut history = History::recorded();
+    let (figures, result) = play(scenario, &mut choices, &mut history);
+    let Err(violation) = result else {
+        write!(out, "{history}")?;
+        let (steps, requests) = (figures.steps, figures.requests);
+        writeln!(out, "seed {seed} holds: {steps} steps, {requests} requests")?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let failure = FailingSeed {
+        seed,
+        violation,
+        decisions: choices.drawn().to_vec(),
+    };
+    let decisions = shrink(scenario, &failure);
+    let count = (failure.decisions.len(), decisions.len());
+    let mut choices = Choices::recorded(decisions);
+    let mut history = History::recorded();
+    let (_, result) = play(scenario, &mut choices, &mut history);
+    write!(out, "{history}")?;
+    if let Err(violation) = result {
+        writeln!(out, "seed {seed} fails: {violation}")?;
+    }
+    writeln!(out, "shrunk from {} to {} decisions", count.0, count.1)?;
+    Ok(ExitCode::FAILURE)
+}

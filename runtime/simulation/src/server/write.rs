@@ -1,0 +1,535 @@
+//! Creations, updates and patches.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::admission::{AdmissionRule, ReviewedWrite};
+use super::answer::{ApiAnswer, Failure, FieldError};
+use super::decode::{self, DecodeFailure};
+use super::kind::{KindDefinition, KindId, Scope, StatusSubresource, UpdateStrategy};
+use super::metadata;
+use super::object_view::{copy, generation, same_content, set, text_of};
+use super::patch;
+use super::request::{Endpoint, PatchContent};
+use super::store::{ObjectPath, StoredObject};
+use super::{ApiServer, Served};
+
+/// The size of an object that etcd accepts.
+const LARGEST_OBJECT: usize = 1_572_864;
+
+/// The alphabet of generated names.
+const NAME_LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+
+/// A write to an existing object.
+struct ObjectUpdate {
+    kind: KindId,
+    path: ObjectPath,
+    endpoint: Endpoint,
+    /// The uid that the object must have.
+    uid: Option<String>,
+    new: Value,
+}
+
+// === impl ApiServer ===
+
+impl ApiServer {
+    pub(super) fn create(
+        &mut self,
+        kind: KindId,
+        namespace: Option<&Arc<str>>,
+        body: &Value,
+    ) -> Result<ApiAnswer, Failure> {
+        let definition = self.definition_arc(kind);
+        let mut new = body.clone();
+        decode::body(&definition, &mut new).map_err(|it| it.of_body(&definition))?;
+        self.fill_namespace(&definition, namespace, &mut new)?;
+        self.generate_name(&mut new);
+        self.admit_namespace(&definition, &new)?;
+        decode::check_kind(&definition, &new)?;
+        self.mutate(kind, Endpoint::Object, None, &mut new)?;
+        self.complete_new(&definition, &mut new);
+        let mut errors = metadata::validate(&new);
+        errors.extend(content_errors(&definition, Endpoint::Object, &new));
+        self.reject_invalid(&definition, &new, errors)?;
+        self.validate(kind, Endpoint::Object, true)?;
+        if !text_of(&new, "resourceVersion").is_empty() {
+            let message = "resourceVersion should not be set on objects to be created";
+            return Err(Failure::new(500, "", message));
+        }
+        let path = path_of(&new);
+        if let Some(existing) = self.store.get(kind, &path) {
+            return Err(already_exists(&definition, &path.name, existing));
+        }
+        check_size(&new)?;
+        Ok(ApiAnswer::object(201, self.store.put(kind, path, &new)))
+    }
+
+    pub(super) fn update(
+        &mut self,
+        kind: KindId,
+        path: ObjectPath,
+        endpoint: Endpoint,
+        body: &Value,
+    ) -> Result<ApiAnswer, Failure> {
+        let definition = self.definition_arc(kind);
+        let mut new = body.clone();
+        decode::body(&definition, &mut new).map_err(|it| it.of_body(&definition))?;
+        check_name(&path, &new)?;
+        let namespace = (definition.scope == Scope::Namespaced).then_some(&path.namespace);
+        self.fill_namespace(&definition, namespace, &mut new)?;
+        check_endpoint(&definition, &path, endpoint)?;
+        if self.store.get(kind, &path).is_none() {
+            if definition.strategy.creates_on_update() {
+                set(&mut new, "resourceVersion", None);
+                return self.create(kind, namespace, &new);
+            }
+            return Err(Failure::not_found(&definition, &path.name));
+        }
+        let uid = Some(text_of(&new, "uid").to_owned()).filter(|it| !it.is_empty());
+        self.finish_update(ObjectUpdate {
+            kind,
+            path,
+            endpoint,
+            uid,
+            new,
+        })
+    }
+
+    pub(super) fn patch(
+        &mut self,
+        kind: KindId,
+        path: ObjectPath,
+        endpoint: Endpoint,
+        content: &PatchContent,
+    ) -> Result<ApiAnswer, Failure> {
+        let definition = self.definition_arc(kind);
+        check_endpoint(&definition, &path, endpoint)?;
+        let Some(existing) = self.store.get(kind, &path) else {
+            return Err(Failure::not_found(&definition, &path.name));
+        };
+        let mut new = Value::clone(&existing.object);
+        patch::apply(&mut new, content)?;
+        decode::patched(&definition, &mut new).map_err(DecodeFailure::of_patch)?;
+        check_name(&path, &new)?;
+        self.finish_update(ObjectUpdate {
+            kind,
+            path,
+            endpoint,
+            uid: None,
+            new,
+        })
+    }
+
+    /// The part that updates and patches have in common: conditions, rules, webhooks, storage.
+    fn finish_update(&mut self, update: ObjectUpdate) -> Result<ApiAnswer, Failure> {
+        let ObjectUpdate {
+            kind,
+            path,
+            endpoint,
+            uid,
+            mut new,
+        } = update;
+        let definition = self.definition_arc(kind);
+        let Some(StoredObject { object: old, .. }) = self.store.get(kind, &path).cloned() else {
+            return Err(Failure::not_found(&definition, &path.name));
+        };
+        self.mutate(kind, endpoint, Some(&old), &mut new)?;
+        if let Some(uid) = uid.filter(|uid| uid != text_of(&old, "uid")) {
+            let cause = format!(
+                "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, \
+                 AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in \
+                 object meta: {}",
+                storage_key(&definition, &path),
+                text_of(&old, "uid")
+            );
+            return Err(Failure::conflict(&definition, &path.name, &cause));
+        }
+        check_version(&definition, &path, &mut new, &old)?;
+        prepare_update(&definition, endpoint, &mut new, &old);
+        decode::check_kind(&definition, &new)?;
+        let mut errors = metadata::validate_update(&new, &old);
+        errors.extend(content_errors(&definition, endpoint, &new));
+        self.reject_invalid(&definition, &old, errors)?;
+        self.validate(kind, endpoint, false)?;
+        let deleting = !text_of(&new, "deletionTimestamp").is_empty();
+        if deleting && self.is_released(&definition, &new) {
+            // The answer has no new version: the object is not written but removed.
+            self.store.remove(kind, &path);
+            return Ok(ApiAnswer::object(200, Arc::new(new)));
+        }
+        if new == *old {
+            return Ok(ApiAnswer::object(200, old));
+        }
+        check_size(&new)?;
+        Ok(ApiAnswer::object(200, self.store.put(kind, path, &new)))
+    }
+
+    /// Whether nothing holds an object that is being deleted.
+    pub(super) fn is_released(&self, definition: &KindDefinition, object: &Value) -> bool {
+        let held = definition.strategy == UpdateStrategy::Namespace
+            && object["spec"]["finalizers"]
+                .as_array()
+                .is_some_and(|it| !it.is_empty());
+        !held && metadata::finalizers(object).next().is_none()
+    }
+
+    fn fill_namespace(
+        &self,
+        definition: &KindDefinition,
+        namespace: Option<&Arc<str>>,
+        new: &mut Value,
+    ) -> Result<(), Failure> {
+        match (definition.scope, namespace) {
+            (Scope::Cluster, _) => set(new, "namespace", None),
+            (Scope::Namespaced, None) => {
+                let message = "an empty namespace may not be set during creation";
+                return Err(Failure::bad_request(message));
+            }
+            (Scope::Namespaced, Some(namespace)) => {
+                let given = text_of(new, "namespace");
+                if !given.is_empty() && given != &**namespace {
+                    let message = "the namespace of the provided object does not match the \
+                                   namespace sent on the request";
+                    return Err(Failure::bad_request(message));
+                }
+                set(new, "namespace", Some(json!(**namespace)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing is created in a namespace that does not exist or is being deleted.
+    fn admit_namespace(&self, definition: &KindDefinition, new: &Value) -> Result<(), Failure> {
+        if definition.scope == Scope::Cluster {
+            return Ok(());
+        }
+        let namespace = text_of(new, "namespace");
+        let namespaces = self.definition_arc(self.namespaces);
+        let Some(stored) = self.store.get(self.namespaces, &cluster_path(namespace)) else {
+            return Err(Failure::not_found(&namespaces, namespace));
+        };
+        if stored.object["status"]["phase"] != "Terminating" {
+            return Ok(());
+        }
+        let name = text_of(new, "name");
+        let message = format!(
+            "{} \"{name}\" is forbidden: unable to create new content in namespace {namespace} \
+             because it is being terminated",
+            definition.resource_name()
+        );
+        let mut failure = Failure::new(403, "Forbidden", message).about(definition, name);
+        let cause = FieldError::new(
+            "NamespaceTerminating",
+            "metadata.namespace",
+            format!("namespace {namespace} is being terminated"),
+        );
+        failure.details.get_or_insert_default().causes.push(cause);
+        Err(failure)
+    }
+
+    fn generate_name(&mut self, new: &mut Value) {
+        if !text_of(new, "name").is_empty() || text_of(new, "generateName").is_empty() {
+            return;
+        }
+        let mut number = self.take_number().wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut name: String = text_of(new, "generateName").chars().take(58).collect();
+        for _ in 0..5 {
+            let letters = NAME_LETTERS.len() as u64;
+            name.push(char::from(NAME_LETTERS[(number % letters) as usize]));
+            number /= letters;
+        }
+        set(new, "name", Some(json!(name)));
+    }
+
+    /// Adds what the API server gives to a new object, and drops what clients may not give.
+    fn complete_new(&mut self, definition: &KindDefinition, new: &mut Value) {
+        for field in [
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "selfLink",
+        ] {
+            set(new, field, None);
+        }
+        let uid = format!("00000000-0000-4000-8000-{:012x}", self.take_number());
+        set(new, "uid", Some(json!(uid)));
+        let now = self.now.whole_seconds();
+        set(new, "creationTimestamp", Some(json!(now)));
+        let generation = definition.strategy.has_generation();
+        set(new, "generation", generation.then_some(json!(1)));
+        match definition.strategy {
+            UpdateStrategy::Namespace => {
+                new["spec"] = json!({"finalizers": ["kubernetes"]});
+                new["status"] = json!({"phase": "Active"});
+                let name = text_of(new, "name").to_owned();
+                new["metadata"]["labels"]["kubernetes.io/metadata.name"] = json!(name);
+            }
+            _ if definition.status == StatusSubresource::Present => {
+                if let Some(fields) = new.as_object_mut() {
+                    fields.shift_remove("status");
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn reject_invalid(
+        &self,
+        definition: &KindDefinition,
+        object: &Value,
+        errors: Vec<FieldError>,
+    ) -> Result<(), Failure> {
+        if errors.is_empty() {
+            return Ok(());
+        }
+        let KindDefinition { group, kind, .. } = definition;
+        Err(Failure::invalid(
+            group,
+            kind,
+            text_of(object, "name"),
+            errors,
+        ))
+    }
+
+    /// Lets mutating webhooks change what is written.
+    fn mutate(
+        &mut self,
+        kind: KindId,
+        endpoint: Endpoint,
+        old: Option<&Value>,
+        new: &mut Value,
+    ) -> Result<(), Failure> {
+        if !self.has_webhook(kind, endpoint, old.is_none()) {
+            return Ok(());
+        }
+        let number = self.take_number();
+        for rule in &self.webhooks {
+            if rule.applies(kind, endpoint, old.is_none()) {
+                let mut write = ReviewedWrite { old, new, number };
+                rule.action.mutate(&mut write);
+            }
+        }
+        let definition = self.definition_arc(kind);
+        decode::patched(&definition, new).map_err(DecodeFailure::of_patch)
+    }
+
+    /// Lets validating webhooks deny what is written.
+    fn validate(&self, kind: KindId, endpoint: Endpoint, creates: bool) -> Result<(), Failure> {
+        self.webhooks
+            .iter()
+            .filter(|rule| rule.applies(kind, endpoint, creates))
+            .try_for_each(|rule: &AdmissionRule| rule.action.verdict())
+    }
+
+    fn has_webhook(&self, kind: KindId, endpoint: Endpoint, creates: bool) -> bool {
+        self.webhooks
+            .iter()
+            .any(|rule| rule.applies(kind, endpoint, creates))
+    }
+
+    pub(super) fn definition_arc(&self, kind: KindId) -> Arc<KindDefinition> {
+        let Served { definition, .. } = &self.kinds[kind.0];
+        Arc::clone(definition)
+    }
+}
+
+/// The place of an object in etcd.
+fn storage_key(definition: &KindDefinition, path: &ObjectPath) -> String {
+    let mut key = "/registry".to_owned();
+    let group = (definition.strategy == UpdateStrategy::Custom).then_some(&*definition.group);
+    for part in [
+        group,
+        Some(&definition.plural),
+        Some(&path.namespace),
+        Some(&path.name),
+    ] {
+        if let Some(part) = part.filter(|it| !it.is_empty()) {
+            key.push('/');
+            key.push_str(part);
+        }
+    }
+    key
+}
+
+/// The name in a body must be that of the path.
+fn check_name(path: &ObjectPath, new: &Value) -> Result<(), Failure> {
+    let name = text_of(new, "name");
+    if name == &*path.name {
+        return Ok(());
+    }
+    let message = format!(
+        "the name of the object ({name}) does not match the name on the URL ({})",
+        path.name
+    );
+    Err(Failure::bad_request(message))
+}
+
+/// The status endpoint exists only where the kind has it.
+fn check_endpoint(
+    definition: &KindDefinition,
+    path: &ObjectPath,
+    endpoint: Endpoint,
+) -> Result<(), Failure> {
+    match (endpoint, definition.status, definition.strategy) {
+        (Endpoint::Object, _, _) | (_, StatusSubresource::Present, _) => Ok(()),
+        (_, StatusSubresource::Absent, UpdateStrategy::Custom) => {
+            Err(Failure::not_found(definition, &path.name))
+        }
+        _ => {
+            let message = "the server could not find the requested resource";
+            let details = Some(Box::default());
+            Err(Failure {
+                details,
+                ..Failure::new(404, "NotFound", message)
+            })
+        }
+    }
+}
+
+/// The version of the request must be that of the object, where it must give one.
+fn check_version(
+    definition: &KindDefinition,
+    path: &ObjectPath,
+    new: &mut Value,
+    old: &Value,
+) -> Result<(), Failure> {
+    let (given, present) = (
+        text_of(new, "resourceVersion"),
+        text_of(old, "resourceVersion"),
+    );
+    if given == present {
+        return Ok(());
+    }
+    if !matches!(given, "" | "0") {
+        return Err(Failure::modified(definition, &path.name));
+    }
+    if !definition.strategy.updates_without_version() {
+        let error = FieldError::invalid(
+            "metadata.resourceVersion",
+            "Invalid value: 0: must be specified for an update",
+        );
+        let KindDefinition { group, plural, .. } = definition;
+        return Err(Failure::invalid(group, plural, &path.name, vec![error]));
+    }
+    copy(new, "resourceVersion", old);
+    Ok(())
+}
+
+/// Restores what the endpoint may not change, and counts the generation.
+fn prepare_update(definition: &KindDefinition, endpoint: Endpoint, new: &mut Value, old: &Value) {
+    let part = (endpoint, definition.status);
+    match part {
+        (Endpoint::Status, _) => {
+            let status = new.get("status").cloned();
+            *new = old.clone();
+            put_status(new, status);
+        }
+        (Endpoint::Object, StatusSubresource::Present) => {
+            put_status(new, old.get("status").cloned());
+        }
+        (Endpoint::Object, StatusSubresource::Absent) => {}
+    }
+    copy(new, "generation", old);
+    if endpoint == Endpoint::Object
+        && definition.strategy.has_generation()
+        && !same_content(new, old)
+    {
+        set(new, "generation", Some(json!(generation(old) + 1)));
+    }
+    if text_of(new, "uid").is_empty() {
+        copy(new, "uid", old);
+    }
+    for field in ["creationTimestamp", "selfLink"] {
+        copy(new, field, old);
+    }
+    for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
+        if old["metadata"].get(field).is_some() {
+            copy(new, field, old);
+        }
+    }
+}
+
+fn put_status(object: &mut Value, status: Option<Value>) {
+    if let Some(fields) = object.as_object_mut() {
+        match status {
+            Some(status) => fields.insert("status".to_owned(), status),
+            None => fields.shift_remove("status"),
+        };
+    }
+}
+
+/// The errors of the fields outside of the metadata.
+fn content_errors(
+    definition: &KindDefinition,
+    endpoint: Endpoint,
+    object: &Value,
+) -> Vec<FieldError> {
+    match (definition.strategy, endpoint) {
+        (UpdateStrategy::Custom, Endpoint::Object) => definition.schema.validate_object(object),
+        (UpdateStrategy::Custom, Endpoint::Status) => definition.schema.validate_status(object),
+        (UpdateStrategy::Lease, _) => lease_errors(&object["spec"]),
+        _ => Vec::new(),
+    }
+}
+
+fn lease_errors(spec: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if let Some(seconds) = spec["leaseDurationSeconds"].as_i64().filter(|it| *it <= 0) {
+        let message = format!("Invalid value: {seconds}: must be greater than 0");
+        errors.push(FieldError::invalid("spec.leaseDurationSeconds", message));
+    }
+    if let Some(count) = spec["leaseTransitions"].as_i64().filter(|it| *it < 0) {
+        let message = format!("Invalid value: {count}: must be greater than or equal to 0");
+        errors.push(FieldError::invalid("spec.leaseTransitions", message));
+    }
+    errors
+}
+
+fn already_exists(definition: &KindDefinition, name: &str, existing: &StoredObject) -> Failure {
+    let deleting = !text_of(&existing.object, "deletionTimestamp").is_empty();
+    let prefix = if deleting {
+        "object is being deleted: "
+    } else {
+        ""
+    };
+    let message = format!(
+        "{prefix}{} \"{name}\" already exists",
+        definition.resource_name()
+    );
+    Failure::new(409, "AlreadyExists", message).about(definition, name)
+}
+
+/// Rejects an object that etcd would not take.
+fn check_size(object: &Value) -> Result<(), Failure> {
+    struct ByteCounter(usize);
+    impl std::io::Write for ByteCounter {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut counter = ByteCounter(0);
+    // The counter accepts everything.
+    let _ = serde_json::to_writer(&mut counter, object);
+    if counter.0 > LARGEST_OBJECT {
+        return Err(Failure::new(500, "", "etcdserver: request is too large"));
+    }
+    Ok(())
+}
+
+pub(super) fn path_of(object: &Value) -> ObjectPath {
+    ObjectPath {
+        namespace: text_of(object, "namespace").into(),
+        name: text_of(object, "name").into(),
+    }
+}
+
+pub(super) fn cluster_path(name: &str) -> ObjectPath {
+    ObjectPath {
+        namespace: "".into(),
+        name: name.into(),
+    }
+}

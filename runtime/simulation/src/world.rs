@@ -1,0 +1,600 @@
+//! One history: processes, the API server and others, on one queue and one clock.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+
+use crate::choices::Choices;
+use crate::faults::{FaultPlan, RequestFault};
+use crate::server::{
+    ApiRequest, ApiServer, KindId, OpenWatch, ServerEventType, WatchOptions, WatchPoll,
+};
+use crate::time::VirtualTime;
+
+mod actor;
+mod history;
+mod queue;
+mod scenario;
+
+use history::{describe_answer, describe_object, describe_request};
+use queue::{EventQueue, Planned, RunId, WatchId};
+
+pub use actor::{Actor, ActorClock, ActorEffect, ActorInput, CallOutcome};
+pub use history::History;
+pub use scenario::{Disturbance, HistoryLimits, Occurrence, Phase, Scenario, Violation};
+
+/// The time between two bookmarks of a watch.
+const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
+
+/// What a history was about.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct HistoryFigures {
+    /// The steps.
+    pub steps: u64,
+    /// The requests that the API server executed for operators.
+    pub requests: u64,
+}
+
+/// A history that is being played.
+pub struct World<'a, S: Scenario> {
+    scenario: &'a mut S,
+    choices: &'a mut Choices,
+    history: &'a mut History,
+    server: ApiServer,
+    limits: HistoryLimits,
+    quiet: FaultPlan,
+    queue: EventQueue,
+    processes: Vec<Process<S::Actor>>,
+    watches: BTreeMap<WatchId, WatchState>,
+    now: VirtualTime,
+    phase: Phase,
+    openings: u64,
+    figures: HistoryFigures,
+}
+
+struct Process<A> {
+    actor: Option<A>,
+    run: u32,
+    frozen_until: VirtualTime,
+    clock_offset: i64,
+    /// The numbers of the last settings of timers: an earlier setting does not fire.
+    timers: BTreeMap<u64, u64>,
+    settings: u64,
+}
+
+struct WatchState {
+    open: OpenWatch,
+    is_planned: bool,
+}
+
+// === impl World ===
+
+impl<'a, S: Scenario> World<'a, S> {
+    /// Plays a history to its end, or to the first claim that does not hold.
+    pub fn play(
+        scenario: &'a mut S,
+        choices: &'a mut Choices,
+        history: &'a mut History,
+    ) -> (HistoryFigures, Result<(), Violation>) {
+        let limits = scenario.limits();
+        let mut server = ApiServer::new();
+        scenario.prepare(&mut server, choices);
+        let mut world = Self {
+            scenario,
+            choices,
+            history,
+            server,
+            quiet: FaultPlan::quiet(),
+            queue: EventQueue::default(),
+            processes: Vec::new(),
+            watches: BTreeMap::new(),
+            now: VirtualTime::default(),
+            phase: Phase::Disturbed,
+            openings: 0,
+            figures: HistoryFigures::default(),
+            limits,
+        };
+        let result = world.run();
+        if let Err(violation) = &result {
+            let line = || format!("VIOLATION  {violation}");
+            world.history.note(world.now, line);
+        }
+        (world.figures, result)
+    }
+
+    fn run(&mut self) -> Result<(), Violation> {
+        for process in 0..self.limits.processes {
+            self.processes.push(Process::new());
+            self.queue.plan(self.now, Planned::Starts(process));
+        }
+        let window = u32::try_from(self.limits.disturbed_for.as_millis()).unwrap_or(u32::MAX);
+        for _ in 0..self.choices.one_of(self.limits.disturbances + 1) {
+            let at = VirtualTime::from_millis(u64::from(self.choices.one_of(window)));
+            self.queue.plan(at, Planned::Disturbance);
+        }
+        let end = self.now.after(self.limits.disturbed_for);
+        self.queue.plan(end, Planned::NextPhase);
+        while let Some((at, planned)) = self.queue.next() {
+            self.now = self.now.max(at);
+            self.server.set_now(self.now);
+            self.figures.steps += 1;
+            if self.figures.steps > self.limits.steps {
+                let details = format!("{} steps were not enough", self.limits.steps);
+                return Err(Violation::new("operators come to rest", details));
+            }
+            if matches!(planned, Planned::NextPhase) && self.phase == Phase::Calm {
+                break;
+            }
+            self.step(planned)?;
+        }
+        let running: Vec<&S::Actor> = self
+            .processes
+            .iter()
+            .filter_map(|process| process.actor.as_ref())
+            .collect();
+        self.scenario.at_rest(&self.server, &running)
+    }
+
+    fn step(&mut self, planned: Planned) -> Result<(), Violation> {
+        if let Some(run) = planned.receiver() {
+            let process = &self.processes[run.process];
+            if process.run != run.run || process.actor.is_none() {
+                return Ok(());
+            }
+            if process.frozen_until > self.now {
+                self.queue.plan(process.frozen_until, planned);
+                return Ok(());
+            }
+        }
+        match planned {
+            Planned::Arrives {
+                run,
+                call,
+                request,
+                fault,
+            } => self.arrive(run, call, &request, fault),
+            Planned::ArrivesLate { run, request } => self.execute(run, &request).map(|_| ()),
+            Planned::Ends { run, call, outcome } => {
+                self.deliver(run, ActorInput::Answered { call, outcome })
+            }
+            Planned::Sends(watch) => self.send_event(watch),
+            Planned::Bookmarks(watch) => self.send_bookmark(watch),
+            Planned::WatchFails {
+                run,
+                watch,
+                failure,
+            } => {
+                let failure = failure.map(|it| *it);
+                self.deliver(run, ActorInput::WatchEnded { watch, failure })
+            }
+            Planned::Fires { run, timer, set } => {
+                if self.processes[run.process].timers.get(&timer) != Some(&set) {
+                    return Ok(());
+                }
+                self.processes[run.process].timers.remove(&timer);
+                self.deliver(run, ActorInput::TimerFired { timer })
+            }
+            Planned::Disturbance => self.disturb(),
+            Planned::Starts(process) => self.start(process),
+            Planned::NextPhase => {
+                self.next_phase();
+                Ok(())
+            }
+        }
+    }
+
+    fn faults(&self) -> &FaultPlan {
+        match self.phase {
+            Phase::Disturbed => &self.limits.faults,
+            Phase::Settling | Phase::Calm => &self.quiet,
+        }
+    }
+
+    fn delay(&mut self) -> Duration {
+        let faults = match self.phase {
+            Phase::Disturbed => &self.limits.faults,
+            Phase::Settling | Phase::Calm => &self.quiet,
+        };
+        faults.delay(self.choices)
+    }
+
+    fn start(&mut self, process: usize) -> Result<(), Violation> {
+        let mut actor = self.scenario.actor(process);
+        let state = &mut self.processes[process];
+        state.run += 1;
+        let run = RunId {
+            process,
+            run: state.run,
+        };
+        let clock = state.clock(self.now);
+        let effects = actor.start(clock);
+        state.actor = Some(actor);
+        self.history
+            .note(self.now, || format!("operator {process} starts"));
+        self.perform(run, effects)
+    }
+
+    /// Gives an input to a process that runs.
+    fn deliver(&mut self, run: RunId, input: ActorInput) -> Result<(), Violation> {
+        let process = &mut self.processes[run.process];
+        let clock = process.clock(self.now);
+        let Some(actor) = &mut process.actor else {
+            return Ok(());
+        };
+        self.history
+            .note(self.now, || describe_input(run.process, &input));
+        let effects = actor.handle(clock, input);
+        self.perform(run, effects)
+    }
+
+    fn perform(
+        &mut self,
+        run: RunId,
+        effects: Vec<ActorEffect<<S::Actor as Actor>::Fact>>,
+    ) -> Result<(), Violation> {
+        for effect in effects {
+            match effect {
+                ActorEffect::Call { call, request } => self.call(run, call, request),
+                ActorEffect::OpenWatch {
+                    watch,
+                    user,
+                    kind,
+                    namespace,
+                    options,
+                } => self.open_watch(run, watch, &user, kind, namespace.as_ref(), &options),
+                ActorEffect::CloseWatch { watch } => {
+                    self.watches
+                        .retain(|id, _| id.run != run || id.watch != watch);
+                }
+                ActorEffect::SetTimer { timer, at } => {
+                    let process = &mut self.processes[run.process];
+                    process.settings += 1;
+                    process.timers.insert(timer, process.settings);
+                    let set = process.settings;
+                    self.queue.plan(at, Planned::Fires { run, timer, set });
+                }
+                ActorEffect::Report(fact) => {
+                    let process = run.process;
+                    self.history
+                        .note(self.now, || format!("operator {process} reports: {fact}"));
+                    let occurrence = Occurrence::Reported {
+                        process,
+                        fact: &fact,
+                        phase: self.phase,
+                    };
+                    self.scenario.observe(&occurrence, &self.server)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, run: RunId, call: u64, request: ApiRequest) {
+        let faults = self.faults().clone();
+        let fault = faults.request(self.choices);
+        self.history.note(self.now, || {
+            let request = describe_request(&self.server, &request);
+            format!("operator {} sends {call}: {request}", run.process)
+        });
+        if let RequestFault::Timeout(late) = fault {
+            let outcome = CallOutcome::TimedOut;
+            let gives_up = self.now.after(faults.client_timeout());
+            self.queue
+                .plan(gives_up, Planned::Ends { run, call, outcome });
+            if let Some(late) = late {
+                let at = self.now.after(late);
+                self.queue.plan(at, Planned::ArrivesLate { run, request });
+            }
+            return;
+        }
+        let at = self.now.after(faults.delay(self.choices));
+        self.queue.plan(
+            at,
+            Planned::Arrives {
+                run,
+                call,
+                request,
+                fault,
+            },
+        );
+    }
+
+    /// Executes a request unless its fault prevents that, and sends the answer or the fault.
+    fn arrive(
+        &mut self,
+        run: RunId,
+        call: u64,
+        request: &ApiRequest,
+        fault: RequestFault,
+    ) -> Result<(), Violation> {
+        let executed = match fault.lands() {
+            true => Some(self.execute(run, request)?),
+            false => None,
+        };
+        let outcome = match (fault.answer(), fault, executed) {
+            (Some(answer), _, _) => CallOutcome::Answered(answer),
+            (None, RequestFault::None, Some(answer)) => CallOutcome::Answered(answer),
+            _ => CallOutcome::ConnectionLost,
+        };
+        let at = self.now.after(self.delay());
+        self.queue.plan(at, Planned::Ends { run, call, outcome });
+        Ok(())
+    }
+
+    fn execute(
+        &mut self,
+        run: RunId,
+        request: &ApiRequest,
+    ) -> Result<crate::server::ApiAnswer, Violation> {
+        self.figures.requests += 1;
+        let before = self.server.revision();
+        let answer = self.server.handle(request);
+        self.history.note(self.now, || {
+            let request = describe_request(&self.server, request);
+            let line = describe_answer(&answer);
+            format!("server, for operator {}: {request} → {line}", run.process)
+        });
+        let occurrence = Occurrence::Executed {
+            process: run.process,
+            request,
+            answer: &answer,
+            changed: self.server.revision() > before,
+            phase: self.phase,
+        };
+        self.scenario.observe(&occurrence, &self.server)?;
+        if self.server.revision() > before {
+            self.plan_events();
+        }
+        Ok(answer)
+    }
+
+    fn open_watch(
+        &mut self,
+        run: RunId,
+        watch: u64,
+        user: &str,
+        kind: KindId,
+        namespace: Option<&Arc<str>>,
+        options: &WatchOptions,
+    ) {
+        self.watches
+            .retain(|id, _| id.run != run || id.watch != watch);
+        let faults = self.faults().clone();
+        let fault = faults.request(self.choices);
+        self.history.note(self.now, || {
+            let version = options.resource_version.as_deref().unwrap_or("now");
+            format!("operator {} watches from {version}", run.process)
+        });
+        let failure = match (fault, fault.answer()) {
+            (RequestFault::None | RequestFault::LostAfter, None) => self
+                .server
+                .watch(user, kind, namespace, options)
+                .map_err(Some),
+            (_, answer) => Err(answer),
+        };
+        let at = self.now.after(self.delay());
+        match failure {
+            Ok(open) => {
+                self.openings += 1;
+                let id = WatchId {
+                    run,
+                    watch,
+                    opening: self.openings,
+                };
+                if let Some(ends) = open.ends() {
+                    self.queue.plan(ends, Planned::Sends(id));
+                }
+                let bookmark = self.now.after(BOOKMARK_INTERVAL);
+                self.queue.plan(bookmark, Planned::Bookmarks(id));
+                let is_planned = false;
+                self.watches.insert(id, WatchState { open, is_planned });
+                self.plan_events();
+            }
+            Err(answer) => {
+                let failure = answer.map(Box::new);
+                self.queue.plan(
+                    at,
+                    Planned::WatchFails {
+                        run,
+                        watch,
+                        failure,
+                    },
+                );
+            }
+        }
+    }
+
+    /// Plans the next event of each watch that has one.
+    fn plan_events(&mut self) {
+        let faults = match self.phase {
+            Phase::Disturbed => &self.limits.faults,
+            Phase::Settling | Phase::Calm => &self.quiet,
+        };
+        for (id, state) in &mut self.watches {
+            if !state.is_planned && self.server.has_event(&mut state.open) {
+                state.is_planned = true;
+                let at = self.now.after(faults.watch_event_delay(self.choices));
+                self.queue.plan(at, Planned::Sends(*id));
+            }
+        }
+    }
+
+    fn send_event(&mut self, id: WatchId) -> Result<(), Violation> {
+        let cut = self.faults().watch_cut;
+        let cut = self.choices.happens(cut);
+        let Some(state) = self.watches.get_mut(&id) else {
+            return Ok(());
+        };
+        state.is_planned = false;
+        let poll = if cut {
+            WatchPoll::Closed
+        } else {
+            self.server.poll(&mut state.open)
+        };
+        let input = match poll {
+            WatchPoll::Idle => return Ok(()),
+            WatchPoll::Closed => {
+                self.watches.remove(&id);
+                ActorInput::WatchEnded {
+                    watch: id.watch,
+                    failure: None,
+                }
+            }
+            WatchPoll::Event(event) => {
+                if event.event_type == ServerEventType::Error {
+                    self.watches.remove(&id);
+                }
+                ActorInput::Watched {
+                    watch: id.watch,
+                    event,
+                }
+            }
+        };
+        self.deliver(id.run, input)?;
+        self.plan_events();
+        Ok(())
+    }
+
+    fn send_bookmark(&mut self, id: WatchId) -> Result<(), Violation> {
+        let Some(state) = self.watches.get_mut(&id) else {
+            return Ok(());
+        };
+        let at = self.now.after(BOOKMARK_INTERVAL);
+        self.queue.plan(at, Planned::Bookmarks(id));
+        match self.server.bookmark(&mut state.open) {
+            Some(event) => {
+                let watch = id.watch;
+                self.deliver(id.run, ActorInput::Watched { watch, event })
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn disturb(&mut self) -> Result<(), Violation> {
+        let disturbance = self.scenario.disturbance(&self.server, self.choices);
+        match disturbance {
+            Disturbance::Request(request) => {
+                let answer = self.server.handle(&request);
+                self.history.note(self.now, || {
+                    let line = describe_request(&self.server, &request);
+                    format!("another client: {line} → {}", describe_answer(&answer))
+                });
+                let occurrence = Occurrence::Disturbed {
+                    request: &request,
+                    answer: &answer,
+                };
+                self.scenario.observe(&occurrence, &self.server)?;
+                self.plan_events();
+                return Ok(());
+            }
+            Disturbance::Crash { process, down_for } => return self.crash(process, down_for),
+            Disturbance::CutWatches => self.cut_watches(),
+            Disturbance::Compact { keep } => self.server.compact(keep),
+            Disturbance::Freeze { process, time } => {
+                self.processes[process].frozen_until = self.now.after(time);
+            }
+            Disturbance::ClockJump { process, millis } => {
+                self.processes[process].clock_offset += millis;
+            }
+            Disturbance::Webhooks(ref rules) => self.server.set_webhooks(rules.clone()),
+            Disturbance::Access(ref rules) => self.server.set_access_rules(rules.clone()),
+        }
+        self.history
+            .note(self.now, || format!("disturbance: {disturbance:?}"));
+        Ok(())
+    }
+
+    fn crash(&mut self, process: usize, down_for: Duration) -> Result<(), Violation> {
+        let state = &mut self.processes[process];
+        if state.actor.take().is_none() {
+            return Ok(());
+        }
+        state.timers.clear();
+        state.frozen_until = VirtualTime::default();
+        self.watches.retain(|id, _| id.run.process != process);
+        self.history
+            .note(self.now, || format!("operator {process} is killed"));
+        let at = self.now.after(down_for);
+        self.queue.plan(at, Planned::Starts(process));
+        let occurrence = Occurrence::Crashed { process };
+        self.scenario.observe(&occurrence, &self.server)
+    }
+
+    fn cut_watches(&mut self) {
+        for (id, _) in std::mem::take(&mut self.watches) {
+            let fails = Planned::WatchFails {
+                run: id.run,
+                watch: id.watch,
+                failure: None,
+            };
+            self.queue.plan(self.now, fails);
+        }
+    }
+
+    fn next_phase(&mut self) {
+        let (phase, time) = match self.phase {
+            Phase::Disturbed => {
+                self.server.set_webhooks(Vec::new());
+                self.server.set_access_rules(Vec::new());
+                (Phase::Settling, self.limits.settles_within)
+            }
+            Phase::Settling | Phase::Calm => (Phase::Calm, self.limits.stays_calm_for),
+        };
+        self.phase = phase;
+        self.history.note(self.now, || format!("phase: {phase:?}"));
+        let end = self.now.after(time);
+        self.queue.plan(end, Planned::NextPhase);
+    }
+}
+
+// === impl Process ===
+
+impl<A> Process<A> {
+    fn new() -> Self {
+        Self {
+            actor: None,
+            run: 0,
+            frozen_until: VirtualTime::default(),
+            clock_offset: 0,
+            timers: BTreeMap::new(),
+            settings: 0,
+        }
+    }
+
+    fn clock(&self, now: VirtualTime) -> ActorClock {
+        let wall = now.timestamp();
+        let jump = SignedDuration::from_millis(self.clock_offset);
+        ActorClock {
+            now,
+            wall: wall.checked_add(jump).unwrap_or(wall),
+        }
+    }
+}
+
+fn describe_input(process: usize, input: &ActorInput) -> String {
+    match input {
+        ActorInput::Answered { call, outcome } => {
+            let outcome = match outcome {
+                CallOutcome::Answered(answer) => describe_answer(answer),
+                CallOutcome::ConnectionLost => "connection lost".to_owned(),
+                CallOutcome::TimedOut => "timed out".to_owned(),
+            };
+            format!("operator {process} gets the answer to {call}: {outcome}")
+        }
+        ActorInput::Watched { event, .. } => {
+            let object = describe_object(&event.object);
+            format!(
+                "operator {process} sees {} {object}",
+                event.event_type.name()
+            )
+        }
+        ActorInput::WatchEnded { failure, .. } => {
+            let failure = failure.as_ref().map(describe_answer);
+            let failure = failure.unwrap_or_else(|| "closed".to_owned());
+            format!("operator {process} loses its watch: {failure}")
+        }
+        ActorInput::TimerFired { timer } => format!("operator {process} gets timer {timer}"),
+    }
+}

@@ -1,0 +1,102 @@
+//! What will happen, in the order of its time.
+
+use std::collections::BTreeMap;
+
+use super::actor::CallOutcome;
+use crate::faults::RequestFault;
+use crate::server::ApiRequest;
+use crate::time::VirtualTime;
+
+/// One run of one process: after a crash the next one begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct RunId {
+    pub(crate) process: usize,
+    pub(crate) run: u32,
+}
+
+/// An open watch of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct WatchId {
+    pub(crate) run: RunId,
+    pub(crate) watch: u64,
+    /// Different for each opening under the same number.
+    pub(crate) opening: u64,
+}
+
+/// Something that will happen.
+#[derive(Debug)]
+pub(crate) enum Planned {
+    /// A request reaches the API server.
+    Arrives {
+        run: RunId,
+        call: u64,
+        request: ApiRequest,
+        fault: RequestFault,
+    },
+    /// A request without a waiting client reaches the API server.
+    ArrivesLate { run: RunId, request: ApiRequest },
+    /// A process gets the end of a request.
+    Ends {
+        run: RunId,
+        call: u64,
+        outcome: CallOutcome,
+    },
+    /// A watch sends its next event.
+    Sends(WatchId),
+    /// The API server may send a bookmark.
+    Bookmarks(WatchId),
+    /// The request for a watch has failed.
+    WatchFails {
+        run: RunId,
+        watch: u64,
+        failure: Option<Box<crate::server::ApiAnswer>>,
+    },
+    /// A timer fires.
+    Fires { run: RunId, timer: u64, set: u64 },
+    /// Others do something.
+    Disturbance,
+    /// A process starts.
+    Starts(usize),
+    /// The next part of the history begins.
+    NextPhase,
+}
+
+/// The plan, by time and then by order of planning.
+#[derive(Debug, Default)]
+pub(crate) struct EventQueue {
+    planned: BTreeMap<(VirtualTime, u64), Planned>,
+    numbers: u64,
+}
+
+// === impl EventQueue ===
+
+impl EventQueue {
+    pub(crate) fn plan(&mut self, at: VirtualTime, what: Planned) {
+        self.numbers += 1;
+        self.planned.insert((at, self.numbers), what);
+    }
+
+    pub(crate) fn next(&mut self) -> Option<(VirtualTime, Planned)> {
+        let ((at, _), planned) = self.planned.pop_first()?;
+        Some((at, planned))
+    }
+}
+
+// === impl Planned ===
+
+impl Planned {
+    /// The process that gets this; none if the API server or others do.
+    pub(crate) fn receiver(&self) -> Option<RunId> {
+        match self {
+            Self::Ends { run, .. } | Self::Fires { run, .. } | Self::WatchFails { run, .. } => {
+                Some(*run)
+            }
+            Self::Sends(watch) | Self::Bookmarks(watch) => Some(watch.run),
+            Self::Arrives { .. }
+            | Self::ArrivesLate { .. }
+            | Self::Disturbance
+            | Self::Starts(_)
+            | Self::NextPhase => None,
+        }
+    }
+}
