@@ -5,6 +5,8 @@
 
 #[path = "simulation/answers.rs"]
 mod answers;
+#[path = "simulation/denials.rs"]
+mod denials;
 #[path = "simulation/fixed.rs"]
 mod fixed;
 #[path = "simulation/http.rs"]

@@ -1,10 +1,10 @@
 //! Plays many histories, and makes a failing one short.
 
-use crate::choices::Choices;
+use crate::choices::{Choices, Decisions};
 use crate::world::{History, HistoryFigures, Scenario, Violation, World};
 
 /// The histories that a shrinking may play.
-const MOST_REPLAYS: u32 = 3_000;
+const MOST_REPLAYS: u32 = 1_000;
 
 /// The result of many histories.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ pub struct FailingSeed {
     /// The violation that it leads to.
     pub violation: Violation,
     /// All decisions of the history.
-    pub decisions: Vec<u32>,
+    pub decisions: Decisions,
 }
 
 /// Plays the histories of seeds until one fails.
@@ -46,7 +46,7 @@ pub fn explore<S: Scenario>(
             exploration.failure = Some(FailingSeed {
                 seed,
                 violation,
-                decisions: choices.drawn().to_vec(),
+                decisions: choices.drawn(),
             });
             break;
         }
@@ -65,46 +65,53 @@ pub fn play<S: Scenario>(
 
 /// Simpler decisions that violate the same claim.
 ///
-/// Pieces of the list are removed, then set to zero, then single decisions are made smaller: zero
-/// is the plain decision, and what the list does not have is zero.
-pub fn shrink<S: Scenario>(scenario: impl Fn() -> S, failure: &FailingSeed) -> Vec<u32> {
+/// Whole streams are cleared, then pieces of them are set to zero, then single decisions are made
+/// smaller: zero is the plain decision, and what a stream does not have is zero.
+pub fn shrink<S: Scenario>(scenario: impl Fn() -> S, failure: &FailingSeed) -> Decisions {
     let mut shrinking = Shrinking {
-        fails: |decisions: &[u32]| {
-            let mut choices = Choices::recorded(decisions.to_vec());
+        fails: |decisions: &Decisions| {
+            let mut choices = Choices::recorded(decisions.clone());
             let (_, result) = play(&scenario, &mut choices, &mut History::unrecorded());
             result.is_err_and(|it| it.claim == failure.violation.claim)
         },
         best: failure.decisions.clone(),
         replays: 0,
     };
-    loop {
-        let before = shrinking.best.clone();
-        shrinking.remove_pieces();
-        shrinking.zero_pieces();
-        shrinking.lower_decisions();
-        if shrinking.best == before || shrinking.replays >= MOST_REPLAYS {
-            return shrinking.best;
-        }
-    }
+    shrinking.run();
+    shrinking.best
 }
 
 struct Shrinking<F> {
     fails: F,
-    best: Vec<u32>,
+    best: Decisions,
     replays: u32,
 }
 
 // === impl Shrinking ===
 
-impl<F: Fn(&[u32]) -> bool> Shrinking<F> {
-    /// Takes a simpler list, if it still fails.
-    fn try_list(&mut self, mut candidate: Vec<u32>) -> bool {
-        while candidate.last() == Some(&0) {
-            candidate.pop();
+impl<F: Fn(&Decisions) -> bool> Shrinking<F> {
+    fn run(&mut self) {
+        loop {
+            let before = self.best.clone();
+            self.clear_streams();
+            self.zero_pieces();
+            self.lower_decisions();
+            if self.best == before || self.replays >= MOST_REPLAYS {
+                return;
+            }
         }
-        if candidate == self.best || self.replays >= MOST_REPLAYS {
+    }
+
+    /// Takes a simpler list of a stream, if the history still fails.
+    fn try_stream(&mut self, stream: usize, mut simpler: Vec<u32>) -> bool {
+        while simpler.last() == Some(&0) {
+            simpler.pop();
+        }
+        if simpler == self.best.0[stream] || self.replays >= MOST_REPLAYS {
             return false;
         }
+        let mut candidate = self.best.clone();
+        candidate.0[stream] = simpler;
         self.replays += 1;
         let fails = (self.fails)(&candidate);
         if fails {
@@ -113,50 +120,41 @@ impl<F: Fn(&[u32]) -> bool> Shrinking<F> {
         fails
     }
 
-    fn remove_pieces(&mut self) {
-        let mut size = self.best.len() / 2;
-        while size > 0 {
-            let mut start = self.best.len().saturating_sub(size);
-            loop {
-                let end = (start + size).min(self.best.len());
-                let mut candidate = self.best.clone();
-                candidate.drain(start.min(end)..end);
-                self.try_list(candidate);
-                if start == 0 {
-                    break;
-                }
-                start = start.saturating_sub(size);
-            }
-            size /= 2;
+    fn clear_streams(&mut self) {
+        for stream in 0..self.best.0.len() {
+            self.try_stream(stream, Vec::new());
         }
     }
 
     fn zero_pieces(&mut self) {
-        let mut size = self.best.len() / 2;
-        while size > 0 {
-            let mut start = 0;
-            while start < self.best.len() {
-                let mut candidate = self.best.clone();
-                let end = (start + size).min(candidate.len());
-                candidate[start..end].fill(0);
-                self.try_list(candidate);
-                start += size;
+        for stream in 0..self.best.0.len() {
+            let mut size = self.best.0[stream].len() / 2;
+            while size > 0 {
+                let mut start = 0;
+                while start < self.best.0[stream].len() {
+                    let mut simpler = self.best.0[stream].clone();
+                    let end = (start + size).min(simpler.len());
+                    simpler[start..end].fill(0);
+                    self.try_stream(stream, simpler);
+                    start += size;
+                }
+                size /= 2;
             }
-            size /= 2;
         }
     }
 
     fn lower_decisions(&mut self) {
-        for index in 0..self.best.len() {
-            while let Some(&value) = self.best.get(index).filter(|it| **it > 0) {
-                let lower = [value / 2, value - 1];
-                let lowered = lower.into_iter().any(|lower| {
-                    let mut candidate = self.best.clone();
-                    candidate[index] = lower;
-                    self.try_list(candidate)
-                });
-                if !lowered {
-                    break;
+        for stream in 0..self.best.0.len() {
+            for index in 0..self.best.0[stream].len() {
+                while let Some(&value) = self.best.0[stream].get(index).filter(|it| **it > 0) {
+                    let lowered = [0, value / 2, value - 1].into_iter().any(|lower| {
+                        let mut simpler = self.best.0[stream].clone();
+                        simpler[index] = lower;
+                        self.try_stream(stream, simpler)
+                    });
+                    if !lowered {
+                        break;
+                    }
                 }
             }
         }
@@ -168,17 +166,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_shrinks_to_what_makes_it_fail() {
-        let fails = |decisions: &[u32]| decisions.iter().filter(|it| **it >= 7).count() >= 2;
-        let best = vec![1, 9, 0, 4, 8, 3, 12, 0, 5, 700];
+    fn decisions_shrink_to_those_that_make_a_history_fail() {
+        let fails = |Decisions(streams): &Decisions| {
+            streams.iter().flatten().filter(|it| **it >= 7).count() >= 2
+        };
+        let best = Decisions(vec![vec![1, 9, 0, 4], vec![8, 3], vec![12, 0, 5, 700]]);
         let mut shrinking = Shrinking {
             fails,
             best,
             replays: 0,
         };
-        shrinking.remove_pieces();
-        shrinking.zero_pieces();
-        shrinking.lower_decisions();
-        assert_eq!(shrinking.best, [7, 7]);
+        shrinking.run();
+        assert_eq!(shrinking.best.count(), 2);
+        assert_eq!(shrinking.best.0.concat().iter().max(), Some(&7));
     }
 }

@@ -27,6 +27,8 @@ pub struct FaultPlan {
     pub busy: u32,
     /// 500, 502, 503 or 504; some of these requests are executed.
     pub server_error: u32,
+    /// 409: the API server gave up a write against faster writers.
+    pub conflict: u32,
     /// No answer in time: the request is executed late, or never.
     pub timeout: u32,
     /// The connection of a watch breaks at an event.
@@ -55,6 +57,8 @@ pub enum RequestFault {
         /// Whether it is executed.
         lands: bool,
     },
+    /// It is a write that is answered by 409, and not executed.
+    Conflict,
     /// It is not answered in time; it is executed after this delay, or never.
     Timeout(Option<Duration>),
 }
@@ -77,6 +81,7 @@ impl FaultPlan {
             unauthorized: 5,
             busy: 15,
             server_error: 20,
+            conflict: 10,
             timeout: 10,
             watch_cut: 30,
             watch_delay: 60,
@@ -90,7 +95,7 @@ impl FaultPlan {
     }
 
     /// The fate of a request.
-    pub fn request(&self, choices: &mut Choices) -> RequestFault {
+    pub fn request(&self, choices: &mut Choices, is_write: bool) -> RequestFault {
         // The faults have the highest numbers, so that zero is none.
         let number = 999 - choices.one_of(1000);
         let chances = [
@@ -99,6 +104,7 @@ impl FaultPlan {
             self.unauthorized,
             self.busy,
             self.server_error,
+            if is_write { self.conflict } else { 0 },
             self.timeout,
         ];
         let mut end = 0;
@@ -115,6 +121,7 @@ impl FaultPlan {
                 code: *choices.item(&[500, 502, 503, 504]),
                 lands: choices.one_of(2) == 1,
             },
+            Some(5) => RequestFault::Conflict,
             Some(_) => {
                 let late = u64::from(choices.one_of(5));
                 RequestFault::Timeout((late > 0).then(|| Duration::from_secs(late * 20)))
@@ -151,6 +158,11 @@ impl RequestFault {
                                again later";
                 Failure::new(429, "TooManyRequests", message).retry_after(seconds)
             }
+            Self::Conflict => {
+                let message = "Operation cannot be fulfilled: the object has been modified; please \
+                               apply your changes to the latest version and try again";
+                Failure::new(409, "Conflict", message)
+            }
             Self::ServerError { code, .. } => {
                 Failure::new(code, "InternalError", "an error on the server")
             }
@@ -164,7 +176,11 @@ impl RequestFault {
         match self {
             Self::None | Self::LostAfter => true,
             Self::ServerError { lands, .. } => lands,
-            Self::LostBefore | Self::Unauthorized | Self::Busy(_) | Self::Timeout(_) => false,
+            Self::LostBefore
+            | Self::Unauthorized
+            | Self::Busy(_)
+            | Self::Conflict
+            | Self::Timeout(_) => false,
         }
     }
 }
@@ -172,6 +188,7 @@ impl RequestFault {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::choices::Decisions;
 
     #[test]
     fn faults_are_as_frequent_as_planned() {
@@ -181,7 +198,9 @@ mod tests {
             ..FaultPlan::quiet()
         };
         let mut choices = Choices::seeded(1);
-        let faults: Vec<RequestFault> = (0..10_000).map(|_| plan.request(&mut choices)).collect();
+        let faults: Vec<RequestFault> = (0..10_000)
+            .map(|_| plan.request(&mut choices, true))
+            .collect();
         let count =
             |wanted: fn(&RequestFault) -> bool| faults.iter().filter(|it| wanted(it)).count();
         let lost = count(|it| matches!(it, RequestFault::LostBefore));
@@ -193,9 +212,9 @@ mod tests {
 
     #[test]
     fn the_plainest_history_has_no_faults() {
-        let mut choices = Choices::recorded(Vec::new());
+        let mut choices = Choices::recorded(Decisions::default());
         let plan = FaultPlan::rough();
-        assert_eq!(plan.request(&mut choices), RequestFault::None);
+        assert_eq!(plan.request(&mut choices, true), RequestFault::None);
         assert_eq!(plan.delay(&mut choices), Duration::from_millis(1));
     }
 }

@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kopf_core::object::{ObjectView, finalizer};
 use serde_json::{Value, json};
 
 use crate::server::{
@@ -259,17 +260,19 @@ impl FinalizerOperator {
             return;
         };
         let object = Arc::clone(&known.object);
-        let deleting = object["metadata"]["deletionTimestamp"].is_string();
-        let held = finalizers(&object).any(|it| it == FINALIZER);
-        if deleting != held {
+        let view = ObjectView::new(&object);
+        let deleting = view.is_being_deleted();
+        if deleting != finalizer::is_present(view, FINALIZER) {
             return;
         }
         known.is_busy = true;
-        let others = finalizers(&object).filter(|it| *it != FINALIZER);
-        let mut wanted: Vec<&str> = others.collect();
+        let mut wanted = Value::clone(&object);
         if !deleting {
-            wanted.push(FINALIZER);
-        } else if self.is_unclean(name, &object) {
+            finalizer::insert(&mut wanted, FINALIZER);
+        } else {
+            finalizer::remove(&mut wanted, FINALIZER);
+        }
+        if deleting && self.is_unclean(name, &object) {
             let uid = text(&object, "uid").to_owned();
             effects.push(ActorEffect::Report(FinalizerFact::CleanedUp(uid)));
         }
@@ -282,6 +285,7 @@ impl FinalizerOperator {
         if self.mistake == PlantedMistake::WritesBlindly {
             operations.clear();
         }
+        let wanted: Vec<&str> = ObjectView::new(&wanted).finalizers().collect();
         let path = "/metadata/finalizers";
         operations.push(json!({"op": "add", "path": path, "value": wanted}));
         let patch = Verb::Patch {
@@ -394,12 +398,8 @@ fn version_of(object: &Value) -> u64 {
     text(object, "resourceVersion").parse().unwrap_or_default()
 }
 
-fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
-    let list = object["metadata"]["finalizers"].as_array();
-    list.into_iter().flatten().filter_map(Value::as_str)
-}
-
 /// Whether the answer to a write is the last one about its object.
 fn is_gone(object: &Value) -> bool {
-    object["metadata"]["deletionTimestamp"].is_string() && finalizers(object).next().is_none()
+    let view = ObjectView::new(object);
+    view.is_being_deleted() && view.finalizers().next().is_none()
 }

@@ -1,20 +1,26 @@
 //! Plays histories from the command line.
 //!
 //! `run [HISTORIES] [FIRST SEED]` plays many, `replay SEED` shows one; the last argument of both
-//! may name a planted mistake.
+//! may name a planted mistake. `measure [REQUESTS]` measures the API server alone.
 
 use std::env;
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Instant;
 
 use kopf_simulation::choices::Choices;
 use kopf_simulation::explore::{FailingSeed, explore, play, shrink};
 use kopf_simulation::finalizer_operator::{FinalizerScenario, PlantedMistake};
+use kopf_simulation::server::{
+    ApiRequest, ApiServer, DeletePreconditions, Endpoint, KindDefinition, PatchContent, Verb,
+};
 use kopf_simulation::world::History;
+use serde_json::json;
 
 const USAGE: &str = "usage: kopf-simulation run [HISTORIES] [FIRST SEED] [MISTAKE]\n       \
-                     kopf-simulation replay SEED [MISTAKE]";
+                     kopf-simulation replay SEED [MISTAKE]\n       \
+                     kopf-simulation measure [REQUESTS]";
 
 fn main() -> ExitCode {
     let mut words: Vec<String> = env::args().skip(1).collect();
@@ -31,6 +37,7 @@ fn main() -> ExitCode {
             let first = number(2).unwrap_or_default();
             run(&mut out, first, histories.unwrap_or(10_000), mistake)
         }
+        (Some("measure"), requests) => measure(&mut out, requests.unwrap_or(200_000)),
         _ => writeln!(out, "{USAGE}").map(|()| ExitCode::FAILURE),
     };
     // A reader that has closed the pipe wants no more.
@@ -64,6 +71,53 @@ fn run(
     Ok(ExitCode::FAILURE)
 }
 
+/// Measures the API server: objects are created, patched three times, read and deleted.
+fn measure(out: &mut impl Write, requests: u64) -> io::Result<ExitCode> {
+    let mut server = ApiServer::new();
+    server.create_namespace("default");
+    let kind = server.define(KindDefinition::leases());
+    let begun = Instant::now();
+    for number in 0..requests {
+        let name: Arc<str> = format!("lease-{}", number / 6 % 100).into();
+        let verb = match number % 6 {
+            0 => Verb::Create {
+                body: json!({"metadata": {"name": *name}, "spec": {"leaseDurationSeconds": 15}}),
+            },
+            4 => Verb::Get { name },
+            5 => Verb::Delete {
+                name,
+                preconditions: DeletePreconditions::default(),
+            },
+            _ => Verb::Patch {
+                name,
+                endpoint: Endpoint::Object,
+                patch: PatchContent::Merge(json!({
+                    "metadata": {"annotations": {"kopf.test/record": number.to_string()}},
+                    "spec": {"holderIdentity": number.to_string()},
+                })),
+            },
+        };
+        let answer = server.handle(&ApiRequest {
+            user: "person".into(),
+            kind,
+            namespace: Some("default".into()),
+            verb,
+        });
+        if !answer.is_success() {
+            writeln!(out, "request {number} fails: {:?}", answer.body)?;
+            return Ok(ExitCode::FAILURE);
+        }
+        server.compact(1_000);
+    }
+    let seconds = begun.elapsed().as_secs_f64();
+    let rate = requests as f64 / seconds;
+    writeln!(
+        out,
+        "{requests} requests in {seconds:.2} s: {rate:.0} per second"
+    )?;
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Shows the history of a seed; if it fails, the simplest history that fails alike.
 fn replay(out: &mut impl Write, seed: u64, mistake: PlantedMistake) -> io::Result<ExitCode> {
     let scenario = || FinalizerScenario::new(mistake);
@@ -79,10 +133,10 @@ fn replay(out: &mut impl Write, seed: u64, mistake: PlantedMistake) -> io::Resul
     let failure = FailingSeed {
         seed,
         violation,
-        decisions: choices.drawn().to_vec(),
+        decisions: choices.drawn(),
     };
     let decisions = shrink(scenario, &failure);
-    let count = (failure.decisions.len(), decisions.len());
+    let count = (failure.decisions.count(), decisions.count());
     let mut choices = Choices::recorded(decisions);
     let mut history = History::recorded();
     let (_, result) = play(scenario, &mut choices, &mut history);

@@ -1,8 +1,8 @@
 //! The simulated API server: deterministic, in memory, without a clock of its own.
 //!
 //! It follows the real kube-apiserver, against which `cargo test -p kopf-tests --test simulation`
-//! holds it. What it leaves out: managed fields, server-side apply, tables, protobuf, conversion
-//! between versions, CEL rules and everything that controllers do.
+//! holds it. What it leaves out: the owners in managed fields, server-side apply, tables, protobuf,
+//! conversion between versions, CEL rules and everything that controllers do.
 
 use std::sync::Arc;
 
@@ -19,6 +19,7 @@ mod kind;
 mod list;
 mod metadata;
 mod object_view;
+mod ownership;
 mod patch;
 mod request;
 mod schema;
@@ -31,7 +32,7 @@ use access::CheckedAccess;
 use store::{ObjectPath, ObjectStore};
 
 pub use access::AccessRule;
-pub use admission::{AdmissionAction, AdmissionRule};
+pub use admission::{AdmissionAction, AdmissionRule, AdmissionStage};
 pub use answer::{AnswerBody, ApiAnswer, Failure, FieldError, ListType, ObjectList, StatusDetails};
 pub use kind::{KindDefinition, KindId, Scope, StatusSubresource};
 pub use request::{

@@ -18,7 +18,7 @@ mod history;
 mod queue;
 mod scenario;
 
-use history::{describe_answer, describe_object, describe_request};
+use history::{describe_answer, describe_object, describe_request, describe_target};
 use queue::{EventQueue, Planned, RunId, WatchId};
 
 pub use actor::{Actor, ActorClock, ActorEffect, ActorInput, CallOutcome};
@@ -109,11 +109,7 @@ impl<'a, S: Scenario> World<'a, S> {
             self.processes.push(Process::new());
             self.queue.plan(self.now, Planned::Starts(process));
         }
-        let window = u32::try_from(self.limits.disturbed_for.as_millis()).unwrap_or(u32::MAX);
-        for _ in 0..self.choices.one_of(self.limits.disturbances + 1) {
-            let at = VirtualTime::from_millis(u64::from(self.choices.one_of(window)));
-            self.queue.plan(at, Planned::Disturbance);
-        }
+        self.plan_disturbances();
         let end = self.now.after(self.limits.disturbed_for);
         self.queue.plan(end, Planned::NextPhase);
         while let Some((at, planned)) = self.queue.next() {
@@ -135,6 +131,28 @@ impl<'a, S: Scenario> World<'a, S> {
             .filter_map(|process| process.actor.as_ref())
             .collect();
         self.scenario.at_rest(&self.server, &running)
+    }
+
+    /// Each disturbance has a stream of its own, whose first decision is whether it happens.
+    fn plan_disturbances(&mut self) {
+        let window = u32::try_from(self.limits.disturbed_for.as_millis()).unwrap_or(u32::MAX);
+        for number in 0..self.limits.disturbances {
+            let stream = self.disturbance_stream(number);
+            self.choices.set_stream(stream);
+            if self.choices.one_of(2) == 1 {
+                let at = VirtualTime::from_millis(u64::from(self.choices.one_of(window)));
+                self.queue.plan(at, Planned::Disturbance(number));
+            }
+        }
+    }
+
+    /// The first stream is that of the preparation, then come those of the processes.
+    fn process_stream(&self, process: usize) -> usize {
+        1 + process
+    }
+
+    fn disturbance_stream(&self, number: usize) -> usize {
+        1 + self.limits.processes + number
     }
 
     fn step(&mut self, planned: Planned) -> Result<(), Violation> {
@@ -176,7 +194,7 @@ impl<'a, S: Scenario> World<'a, S> {
                 self.processes[run.process].timers.remove(&timer);
                 self.deliver(run, ActorInput::TimerFired { timer })
             }
-            Planned::Disturbance => self.disturb(),
+            Planned::Disturbance(number) => self.disturb(number),
             Planned::Starts(process) => self.start(process),
             Planned::NextPhase => {
                 self.next_phase();
@@ -192,7 +210,9 @@ impl<'a, S: Scenario> World<'a, S> {
         }
     }
 
-    fn delay(&mut self) -> Duration {
+    fn delay(&mut self, process: usize) -> Duration {
+        let stream = self.process_stream(process);
+        self.choices.set_stream(stream);
         let faults = match self.phase {
             Phase::Disturbed => &self.limits.faults,
             Phase::Settling | Phase::Calm => &self.quiet,
@@ -272,8 +292,10 @@ impl<'a, S: Scenario> World<'a, S> {
     }
 
     fn call(&mut self, run: RunId, call: u64, request: ApiRequest) {
+        let stream = self.process_stream(run.process);
+        self.choices.set_stream(stream);
         let faults = self.faults().clone();
-        let fault = faults.request(self.choices);
+        let fault = faults.request(self.choices, request.verb.is_write());
         self.history.note(self.now, || {
             let request = describe_request(&self.server, &request);
             format!("operator {} sends {call}: {request}", run.process)
@@ -318,7 +340,7 @@ impl<'a, S: Scenario> World<'a, S> {
             (None, RequestFault::None, Some(answer)) => CallOutcome::Answered(answer),
             _ => CallOutcome::ConnectionLost,
         };
-        let at = self.now.after(self.delay());
+        let at = self.now.after(self.delay(run.process));
         self.queue.plan(at, Planned::Ends { run, call, outcome });
         Ok(())
     }
@@ -332,9 +354,9 @@ impl<'a, S: Scenario> World<'a, S> {
         let before = self.server.revision();
         let answer = self.server.handle(request);
         self.history.note(self.now, || {
-            let request = describe_request(&self.server, request);
+            let target = describe_target(&self.server, request);
             let line = describe_answer(&answer);
-            format!("server, for operator {}: {request} → {line}", run.process)
+            format!("server, for operator {}: {target} → {line}", run.process)
         });
         let occurrence = Occurrence::Executed {
             process: run.process,
@@ -361,8 +383,10 @@ impl<'a, S: Scenario> World<'a, S> {
     ) {
         self.watches
             .retain(|id, _| id.run != run || id.watch != watch);
+        let stream = self.process_stream(run.process);
+        self.choices.set_stream(stream);
         let faults = self.faults().clone();
-        let fault = faults.request(self.choices);
+        let fault = faults.request(self.choices, false);
         self.history.note(self.now, || {
             let version = options.resource_version.as_deref().unwrap_or("now");
             format!("operator {} watches from {version}", run.process)
@@ -374,7 +398,7 @@ impl<'a, S: Scenario> World<'a, S> {
                 .map_err(Some),
             (_, answer) => Err(answer),
         };
-        let at = self.now.after(self.delay());
+        let at = self.now.after(self.delay(run.process));
         match failure {
             Ok(open) => {
                 self.openings += 1;
@@ -415,6 +439,7 @@ impl<'a, S: Scenario> World<'a, S> {
         for (id, state) in &mut self.watches {
             if !state.is_planned && self.server.has_event(&mut state.open) {
                 state.is_planned = true;
+                self.choices.set_stream(1 + id.run.process);
                 let at = self.now.after(faults.watch_event_delay(self.choices));
                 self.queue.plan(at, Planned::Sends(*id));
             }
@@ -422,6 +447,8 @@ impl<'a, S: Scenario> World<'a, S> {
     }
 
     fn send_event(&mut self, id: WatchId) -> Result<(), Violation> {
+        let stream = self.process_stream(id.run.process);
+        self.choices.set_stream(stream);
         let cut = self.faults().watch_cut;
         let cut = self.choices.happens(cut);
         let Some(state) = self.watches.get_mut(&id) else {
@@ -472,7 +499,9 @@ impl<'a, S: Scenario> World<'a, S> {
         }
     }
 
-    fn disturb(&mut self) -> Result<(), Violation> {
+    fn disturb(&mut self, number: usize) -> Result<(), Violation> {
+        let stream = self.disturbance_stream(number);
+        self.choices.set_stream(stream);
         let disturbance = self.scenario.disturbance(&self.server, self.choices);
         match disturbance {
             Disturbance::Request(request) => {

@@ -1,6 +1,6 @@
 //! What one server has answered: its uids, versions and tokens, which differ between servers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kopf_simulation::server::{ApiRequest, PatchContent, Verb, WatchOptions};
 use serde_json::Value;
@@ -13,6 +13,9 @@ use serde_json::Value;
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     known: BTreeMap<String, String>,
+    /// All uids so far: the same name may stand for objects of several kinds.
+    uids: BTreeSet<String>,
+    versions: BTreeSet<String>,
 }
 
 /// The messages of which only the start is compared, with the rest that replaces the other one.
@@ -60,6 +63,9 @@ impl Memory {
         let Some(name) = metadata["name"].as_str() else {
             return;
         };
+        let texts = |field: &str| metadata[field].as_str().map(str::to_owned);
+        self.uids.extend(texts("uid"));
+        self.versions.extend(texts("resourceVersion"));
         for (noun, value) in [
             ("version", &metadata["resourceVersion"]),
             ("uid", &metadata["uid"]),
@@ -130,20 +136,19 @@ impl Memory {
                 message.push_str(rest);
             }
         }
-        // A version may also be a part of a uid.
-        let (uids, versions): (Vec<_>, Vec<_>) =
-            self.known.iter().partition(|(key, _)| key.contains("uid"));
-        for (key, value) in uids.into_iter().chain(versions) {
-            if !matches!(key.as_str(), "$token" | "$list") && value.len() > 2 {
-                let noun = if key.contains("uid") {
-                    "<uid>"
-                } else {
-                    "<version>"
-                };
-                message = message.replace(value, noun);
+        for uid in &self.uids {
+            message = message.replace(uid, "<uid>");
+        }
+        // A version is a word of its own: its digits may also be a part of a name.
+        let mut general = String::new();
+        for word in message.split_inclusive(|it: char| !it.is_alphanumeric()) {
+            let bare = word.trim_end_matches(|it: char| !it.is_alphanumeric());
+            match self.versions.contains(bare) {
+                true => general.push_str(&word.replace(bare, "<version>")),
+                false => general.push_str(word),
             }
         }
-        message
+        general
     }
 
     /// The answer without what differs between servers.

@@ -13,7 +13,12 @@ use super::requests::{
 };
 
 /// Sends requests for one kind.
-async fn play(pair: &mut Pair, context: &str, kind: KindId, verbs: Vec<Verb>) -> TestResult {
+pub(crate) async fn play(
+    pair: &mut Pair,
+    context: &str,
+    kind: KindId,
+    verbs: Vec<Verb>,
+) -> TestResult {
     for (number, verb) in verbs.into_iter().enumerate() {
         let request = pair.request(kind, verb);
         pair.send(&format!("{context} {number}"), &request).await?;
@@ -21,8 +26,8 @@ async fn play(pair: &mut Pair, context: &str, kind: KindId, verbs: Vec<Verb>) ->
     Ok(())
 }
 
-fn create(pair: &Pair, kind: KindId, name: &str, rest: Value) -> Verb {
-    let body = object(pair, kind, name, &rest);
+pub(crate) fn create(pair: &Pair, kind: KindId, name: &str, rest: Value) -> Verb {
+    let body = object(pair, kind, name, rest);
     Verb::Create { body }
 }
 
@@ -170,7 +175,7 @@ async fn preconditions(pair: &mut Pair, kind: KindId) -> TestResult {
             pair,
             kind,
             name,
-            &json!({"metadata": metadata, "spec": {"size": 5}}),
+            json!({"metadata": metadata, "spec": {"size": 5}}),
         )
     };
     let version = |text: &str| json!({"resourceVersion": text});
@@ -267,7 +272,7 @@ async fn preconditions(pair: &mut Pair, kind: KindId) -> TestResult {
                 pair,
                 kind,
                 "b",
-                &json!({
+                json!({
                     "metadata": {"resourceVersion": "$version/b"}, "status": {"n": 4},
                 }),
             ),
@@ -419,7 +424,7 @@ async fn invalid_content_is_rejected_or_dropped_alike() -> TestResult {
     verbs.push(merge("ok", json!([])));
     play(&mut pair, "content", kind, verbs).await?;
     let body = |pair: &Pair, field: &str, value: Value| {
-        let mut body = object(pair, kind, "typed", &json!({}));
+        let mut body = object(pair, kind, "typed", json!({}));
         body[field] = value;
         Verb::Create { body }
     };
@@ -691,11 +696,8 @@ async fn built_in_kinds_are_written_alike() -> TestResult {
         merge("l", json!({"spec": {"holderIdentity": null}})),
         merge("l", json!({"metadata": {"labels": {"a": 1}}})),
         merge_status("l", json!({"status": {}})),
-        put(
-            "created",
-            object(&pair, leases, "created", &spec("x", time)),
-        ),
-        put("l", object(&pair, leases, "l", &spec("x", time))),
+        put("created", object(&pair, leases, "created", spec("x", time))),
+        put("l", object(&pair, leases, "l", spec("x", time))),
         get("l"),
         list(),
         delete("l"),
@@ -710,11 +712,8 @@ async fn built_in_kinds_are_written_alike() -> TestResult {
         merge("m", data(json!("other"))),
         merge("m", data(json!(2))),
         merge("m", json!({"metadata": {"finalizers": ["kopf.test/hold"]}})),
-        put("m", object(&pair, config_maps, "m", &data(json!("third")))),
-        put(
-            "none",
-            object(&pair, config_maps, "none", &data(json!("x"))),
-        ),
+        put("m", object(&pair, config_maps, "m", data(json!("third")))),
+        put("none", object(&pair, config_maps, "none", data(json!("x")))),
         merge(
             "m",
             json!({"metadata": {"finalizers": ["kopf.test/hold"]}, "more": 1}),

@@ -8,7 +8,7 @@ use http_body_util::BodyExt as _;
 use kopf_simulation::server::{
     ApiRequest, ApiServer, KindDefinition, KindId, Scope, Verb, WatchOptions, WatchPoll,
 };
-use kopf_tests::{Sandbox, TestFailure};
+use kopf_tests::{Sandbox, TestFailure, User};
 use kube::Client;
 use serde_json::{Value, json};
 
@@ -22,6 +22,7 @@ const EVENTS_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) struct Pair {
     sandbox: Sandbox,
     client: Client,
+    user: String,
     simulated: ApiServer,
     pub(crate) kinds: PairKinds,
     real_memory: Memory,
@@ -50,7 +51,11 @@ pub(crate) struct PairKinds {
 impl Pair {
     /// Opens a sandbox on the real server, and an equal one on the simulated server.
     pub(crate) async fn open(name: &str) -> Result<Self, TestFailure> {
-        let sandbox = Sandbox::open(name).await?;
+        Self::with_sandbox(Sandbox::open(name).await?).await
+    }
+
+    /// The same in a given sandbox.
+    pub(crate) async fn with_sandbox(sandbox: Sandbox) -> Result<Self, TestFailure> {
         let mut simulated = ApiServer::new();
         simulated.create_namespace(sandbox.namespace());
         let mut custom = Vec::new();
@@ -73,6 +78,7 @@ impl Pair {
         };
         Ok(Self {
             client: sandbox.client(),
+            user: sandbox.client_user().name().to_owned(),
             sandbox,
             simulated,
             kinds,
@@ -95,7 +101,7 @@ impl Pair {
     /// A request in the sandbox's namespace, or for a cluster-scoped kind.
     pub(crate) fn request(&self, kind: KindId, verb: Verb) -> ApiRequest {
         ApiRequest {
-            user: self.sandbox.client_user().name().into(),
+            user: self.user.as_str().into(),
             kind,
             namespace: self.namespace(kind),
             verb,
@@ -106,6 +112,21 @@ impl Pair {
     pub(crate) fn namespace(&self, kind: KindId) -> Option<Arc<str>> {
         let scope = self.simulated.definition(kind).scope;
         (scope == Scope::Namespaced).then(|| self.sandbox.namespace().into())
+    }
+
+    /// Sends all further requests as this user.
+    pub(crate) async fn act_as(&mut self, user: &User) -> Result<(), TestFailure> {
+        self.client = self.sandbox.control_plane().client(user).await?;
+        user.name().clone_into(&mut self.user);
+        Ok(())
+    }
+
+    pub(crate) fn sandbox(&self) -> &Sandbox {
+        &self.sandbox
+    }
+
+    pub(crate) fn simulated(&mut self) -> &mut ApiServer {
+        &mut self.simulated
     }
 
     /// Sends a request to both servers, and compares the answers. Returns the simulated one.
@@ -238,7 +259,7 @@ impl Pair {
         namespace: Option<&Arc<str>>,
         options: &WatchOptions,
     ) -> Vec<Value> {
-        let user = self.sandbox.client_user().name();
+        let user = &self.user;
         let mut watch = match self.simulated.watch(user, kind, namespace, options) {
             Ok(watch) => watch,
             Err(answer) => return vec![answer.to_json()],

@@ -106,7 +106,7 @@ async fn clear(pair: &mut Pair, kinds: &[KindId], seed: u64) -> Result<(), TestF
 fn create(pair: &Pair, kind: KindId, name: &str) -> Verb {
     let metadata = json!({"metadata": {"labels": {"app": "one"}}});
     Verb::Create {
-        body: object(pair, kind, name, &metadata),
+        body: object(pair, kind, name, metadata),
     }
 }
 
@@ -120,7 +120,7 @@ fn random_verb(pair: &Pair, kind: KindId, rng: &mut Rng, seed: u64) -> Verb {
             let mut body = content(pair, kind, rng);
             body["metadata"]["labels"]["app"] = json!(app(rng));
             Verb::Create {
-                body: object(pair, kind, &name, &body),
+                body: object(pair, kind, &name, body),
             }
         }
         20..26 => get(&name),
@@ -150,11 +150,11 @@ fn random_verb(pair: &Pair, kind: KindId, rng: &mut Rng, seed: u64) -> Verb {
             let mut body = content(pair, kind, rng);
             body["metadata"]["resourceVersion"] = json!(version);
             body["metadata"]["labels"]["app"] = json!(app(rng));
-            put(&name, object(pair, kind, &name, &body))
+            put(&name, object(pair, kind, &name, body))
         }
         79..81 => {
             let body = json!({"metadata": {"resourceVersion": version}, "status": status(rng)});
-            put_status(&name, object(pair, kind, &name, &body))
+            put_status(&name, object(pair, kind, &name, body))
         }
         81..90 => delete(&name),
         90..92 => delete_if(&name, Some(&uid), rng.bool().then_some(&*version)),

@@ -8,19 +8,22 @@ use serde_json::{Value, json};
 use super::pair::Pair;
 
 /// An object of a kind, with the rest of its fields.
-pub(crate) fn object(pair: &Pair, kind: KindId, name: &str, rest: &Value) -> Value {
+pub(crate) fn object(pair: &Pair, kind: KindId, name: &str, rest: Value) -> Value {
     let mut object = json!({
         "apiVersion": pair.api_version(kind), "kind": pair.kind_name(kind),
         "metadata": {"name": name},
     });
-    for (field, value) in rest.as_object().into_iter().flatten() {
-        match (field.as_str(), value.as_object()) {
-            ("metadata", Some(metadata)) => {
+    let Value::Object(rest) = rest else {
+        return object;
+    };
+    for (field, value) in rest {
+        match (field.as_str(), value) {
+            ("metadata", Value::Object(metadata)) => {
                 for (field, value) in metadata {
-                    object["metadata"][field] = value.clone();
+                    object["metadata"][field] = value;
                 }
             }
-            _ => object[field] = value.clone(),
+            (_, value) => object[field] = value,
         }
     }
     object

@@ -3,17 +3,18 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use kopf_core::object::ObjectView;
+use kopf_core::object::finalizer::is_present;
 use serde_json::{Value, json};
 
 use super::{
-    FINALIZER, FinalizerFact, FinalizerOperator, NAMESPACE, PlantedMistake, finalizers, name_of,
-    text,
+    FINALIZER, FinalizerFact, FinalizerOperator, NAMESPACE, PlantedMistake, name_of, text,
 };
 use crate::choices::Choices;
 use crate::faults::FaultPlan;
 use crate::server::{
-    AdmissionAction, AdmissionRule, ApiRequest, ApiServer, DeletePreconditions, Endpoint,
-    KindDefinition, KindId, PatchContent, Verb,
+    AdmissionAction, AdmissionRule, AdmissionStage, ApiRequest, ApiServer, DeletePreconditions,
+    Endpoint, KindDefinition, KindId, PatchContent, Verb,
 };
 use crate::world::{Disturbance, HistoryLimits, Occurrence, Phase, Scenario, Violation};
 
@@ -86,10 +87,11 @@ impl FinalizerScenario {
     /// The last finalizer of an operator that does its part at once.
     fn release(&self, server: &ApiServer) -> Option<Disturbance> {
         let held = server.peek_all(self.kind).find(|object| {
-            finalizers(object).any(|it| it == OTHER_FINALIZER)
-                && object["metadata"]["deletionTimestamp"].is_string()
+            is_present(ObjectView::new(object), OTHER_FINALIZER)
+                && ObjectView::new(object).is_being_deleted()
         })?;
-        let rest: Vec<&str> = finalizers(held)
+        let rest: Vec<&str> = ObjectView::new(held)
+            .finalizers()
             .filter(|it| *it != OTHER_FINALIZER)
             .collect();
         let version = &held["metadata"]["resourceVersion"];
@@ -103,6 +105,8 @@ impl FinalizerScenario {
 
     fn webhook(&self, action: AdmissionAction) -> Disturbance {
         Disturbance::Webhooks(vec![AdmissionRule {
+            name: "other.kopf.test".to_owned(),
+            stage: AdmissionStage::Mutating,
             kind: self.kind,
             endpoint: Endpoint::Object,
             on_create: false,
@@ -112,15 +116,15 @@ impl FinalizerScenario {
 
     /// Checks a change that a request of an operator has made.
     fn check_change(&self, answer: &Value) -> Result<(), Violation> {
-        let gone = answer["metadata"]["deletionTimestamp"].is_string()
-            && finalizers(answer).all(|it| it != FINALIZER);
+        let gone = ObjectView::new(answer).is_being_deleted()
+            && !is_present(ObjectView::new(answer), FINALIZER);
         let uid = text(answer, "uid");
         if gone && !self.cleaned.contains(uid) {
             let details = format!("{} with uid {uid} was not", name_of(answer));
             let claim = "an object is cleaned up before its finalizer is removed";
             return Err(Violation::new(claim, details));
         }
-        if !gone && !finalizers(answer).any(|it| it == FINALIZER) {
+        if !gone && !is_present(ObjectView::new(answer), FINALIZER) {
             let claim = "an operator removes its finalizer only from objects that are deleted";
             return Err(Violation::new(claim, name_of(answer)));
         }
@@ -235,8 +239,8 @@ impl Scenario for FinalizerScenario {
         actors: &[&FinalizerOperator],
     ) -> Result<(), Violation> {
         for object in server.peek_all(self.kind) {
-            let deleting = object["metadata"]["deletionTimestamp"].is_string();
-            let held = finalizers(object).any(|it| it == FINALIZER);
+            let deleting = ObjectView::new(object).is_being_deleted();
+            let held = is_present(ObjectView::new(object), FINALIZER);
             if deleting == held {
                 let claim = "objects at rest have the finalizer until they are deleted";
                 return Err(Violation::new(claim, object.to_string()));

@@ -10,6 +10,10 @@ use super::request::Endpoint;
 /// A webhook for writes to one kind.
 #[derive(Debug, Clone)]
 pub struct AdmissionRule {
+    /// The name, as in messages.
+    pub name: String,
+    /// The part of a write at which it is called.
+    pub stage: AdmissionStage,
     /// The kind.
     pub kind: KindId,
     /// The endpoint whose writes are reviewed.
@@ -18,6 +22,15 @@ pub struct AdmissionRule {
     pub on_create: bool,
     /// The reaction.
     pub action: AdmissionAction,
+}
+
+/// The part of a write at which a webhook is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AdmissionStage {
+    /// Before the version and the fields are checked; only here it can change the write.
+    Mutating,
+    /// When only the storage is left.
+    Validating,
 }
 
 /// The reaction of a webhook to a write.
@@ -60,30 +73,30 @@ impl AdmissionRule {
     pub(crate) fn applies(&self, kind: KindId, endpoint: Endpoint, creates: bool) -> bool {
         self.kind == kind && self.endpoint == endpoint && (self.on_create || !creates)
     }
+
+    /// The failure of a write that is denied.
+    pub(crate) fn verdict(&self) -> Result<(), Failure> {
+        let name = &self.name;
+        match &self.action {
+            AdmissionAction::Deny { code, message } => {
+                let message = format!("admission webhook \"{name}\" denied the request: {message}");
+                Err(Failure::new(code.unwrap_or(400), "", message))
+            }
+            AdmissionAction::Fail => {
+                let message = format!(
+                    "Internal error occurred: failed calling webhook \"{name}\": failed to call \
+                     webhook: context deadline exceeded"
+                );
+                Err(Failure::new(500, "InternalError", message))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 // === impl AdmissionAction ===
 
 impl AdmissionAction {
-    /// The failure of a write that is denied.
-    pub(crate) fn verdict(&self) -> Result<(), Failure> {
-        match self {
-            Self::Deny { code, message } => {
-                let message = format!(
-                    "admission webhook \"simulated.kopf.test\" denied the request: {message}"
-                );
-                Err(Failure::new(code.unwrap_or(400), "", message))
-            }
-            Self::Fail => Err(Failure::new(
-                500,
-                "InternalError",
-                "Internal error occurred: failed calling webhook \"simulated.kopf.test\": failed \
-                 to call webhook: context deadline exceeded",
-            )),
-            _ => Ok(()),
-        }
-    }
-
     /// Changes what is written.
     pub(crate) fn mutate(&self, write: &mut ReviewedWrite<'_>) {
         match self {

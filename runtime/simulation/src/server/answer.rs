@@ -52,6 +52,7 @@ pub struct ListType {
     api_version: String,
     kind: String,
     items_have_type: bool,
+    is_converted: bool,
 }
 
 /// A failure as the API server reports it.
@@ -176,21 +177,30 @@ impl ObjectList {
         if let Some(remaining) = self.remaining {
             metadata.insert("remainingItemCount".to_owned(), json!(remaining));
         }
-        let items = self.items.iter().map(|item| {
-            let mut item = Value::clone(item);
-            if !self.type_meta.items_have_type
-                && let Some(fields) = item.as_object_mut()
-            {
-                fields.shift_remove("apiVersion");
-                fields.shift_remove("kind");
-            }
-            item
-        });
+        let items: Vec<Value> = self
+            .items
+            .iter()
+            .map(|item| {
+                let mut item = Value::clone(item);
+                if !self.type_meta.items_have_type
+                    && let Some(fields) = item.as_object_mut()
+                {
+                    fields.shift_remove("apiVersion");
+                    fields.shift_remove("kind");
+                }
+                item
+            })
+            .collect();
+        // The real server has no list where it converts an empty one.
+        let items = match self.type_meta.is_converted && items.is_empty() {
+            true => Value::Null,
+            false => Value::Array(items),
+        };
         json!({
             "apiVersion": self.type_meta.api_version,
             "kind": self.type_meta.kind,
             "metadata": metadata,
-            "items": items.collect::<Vec<_>>(),
+            "items": items,
         })
     }
 }
@@ -204,11 +214,13 @@ impl ListType {
                 api_version: definition.api_version(),
                 kind: format!("{}List", definition.kind),
                 items_have_type: definition.strategy.items_have_type(),
+                is_converted: false,
             },
             ObjectForm::Metadata => Self {
                 api_version: "meta.k8s.io/v1".to_owned(),
                 kind: "PartialObjectMetadataList".to_owned(),
                 items_have_type: true,
+                is_converted: true,
             },
         }
     }

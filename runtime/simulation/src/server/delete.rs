@@ -8,7 +8,7 @@ use super::answer::{AnswerBody, ApiAnswer, Failure, StatusDetails};
 use super::kind::{KindId, UpdateStrategy};
 use super::object_view::{generation, set, text_of};
 use super::request::DeletePreconditions;
-use super::store::ObjectPath;
+use super::store::{ObjectPath, StoredObject};
 use super::write::cluster_path;
 use super::{ApiServer, Served};
 
@@ -22,10 +22,14 @@ impl ApiServer {
         preconditions: &DeletePreconditions,
     ) -> Result<ApiAnswer, Failure> {
         let definition = self.definition_arc(kind);
-        let Some(stored) = self.store.get(kind, path).cloned() else {
+        let Some(StoredObject {
+            object: old,
+            unowned,
+            ..
+        }) = self.store.get(kind, path).cloned()
+        else {
             return Err(Failure::not_found(&definition, &path.name));
         };
-        let old = stored.object;
         self.check_preconditions(kind, &old, preconditions)?;
         if self.is_released(&definition, &old) {
             self.store.remove(kind, path);
@@ -57,7 +61,7 @@ impl ApiServer {
         }
         Ok(ApiAnswer::object(
             200,
-            self.store.put(kind, path.clone(), &new),
+            self.store.put(kind, path.clone(), &new, unowned),
         ))
     }
 

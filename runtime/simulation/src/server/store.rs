@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::kind::KindId;
 use super::object_view::with_version;
+use super::ownership::UnownedFields;
 
 /// The place of an object in its kind; objects are listed in this order.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,6 +22,8 @@ pub(crate) struct ObjectPath {
 pub(crate) struct StoredObject {
     pub(crate) object: Arc<Value>,
     pub(crate) revision: u64,
+    /// The fields that no client has written last.
+    pub(crate) unowned: Arc<UnownedFields>,
 }
 
 /// One write.
@@ -89,11 +92,18 @@ impl ObjectStore {
     }
 
     /// Stores an object, and returns it with its new version.
-    pub(crate) fn put(&mut self, kind: KindId, path: ObjectPath, object: &Value) -> Arc<Value> {
+    pub(crate) fn put(
+        &mut self,
+        kind: KindId,
+        path: ObjectPath,
+        object: &Value,
+        unowned: Arc<UnownedFields>,
+    ) -> Arc<Value> {
         self.revision += 1;
         let stored = StoredObject {
             object: Arc::new(with_version(object, self.revision)),
             revision: self.revision,
+            unowned,
         };
         let object = Arc::clone(&stored.object);
         let before = self.kinds[kind.0].insert(path.clone(), stored.clone());

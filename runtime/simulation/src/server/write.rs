@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::admission::{AdmissionRule, ReviewedWrite};
+use super::admission::{AdmissionRule, AdmissionStage, ReviewedWrite};
 use super::answer::{ApiAnswer, Failure, FieldError};
 use super::decode::{self, DecodeFailure};
 use super::kind::{KindDefinition, KindId, Scope, StatusSubresource, UpdateStrategy};
 use super::metadata;
 use super::object_view::{copy, generation, same_content, set, text_of};
+use super::ownership::UnownedFields;
 use super::patch;
 use super::request::{Endpoint, PatchContent};
 use super::store::{ObjectPath, StoredObject};
@@ -31,6 +32,12 @@ struct ObjectUpdate {
     new: Value,
 }
 
+/// An object as its client has sent it, and as webhooks have changed it.
+struct Mutation {
+    sent: Value,
+    mutated: Value,
+}
+
 // === impl ApiServer ===
 
 impl ApiServer {
@@ -47,7 +54,7 @@ impl ApiServer {
         self.generate_name(&mut new);
         self.admit_namespace(&definition, &new)?;
         decode::check_kind(&definition, &new)?;
-        self.mutate(kind, Endpoint::Object, None, &mut new)?;
+        let mutation = self.mutate(kind, Endpoint::Object, None, &mut new)?;
         self.complete_new(&definition, &mut new);
         let mut errors = metadata::validate(&new);
         errors.extend(content_errors(&definition, Endpoint::Object, &new));
@@ -62,7 +69,9 @@ impl ApiServer {
             return Err(already_exists(&definition, &path.name, existing));
         }
         check_size(&new)?;
-        Ok(ApiAnswer::object(201, self.store.put(kind, path, &new)))
+        let unowned = unowned_after(&Arc::default(), &Value::Null, mutation.as_ref(), &new);
+        let created = self.store.put(kind, path, &new, unowned);
+        Ok(ApiAnswer::object(201, created))
     }
 
     pub(super) fn update(
@@ -81,6 +90,7 @@ impl ApiServer {
         check_endpoint(&definition, &path, endpoint)?;
         if self.store.get(kind, &path).is_none() {
             if definition.strategy.creates_on_update() {
+                check_number(text_of(&new, "resourceVersion"))?;
                 set(&mut new, "resourceVersion", None);
                 return self.create(kind, namespace, &new);
             }
@@ -131,10 +141,11 @@ impl ApiServer {
             mut new,
         } = update;
         let definition = self.definition_arc(kind);
-        let Some(StoredObject { object: old, .. }) = self.store.get(kind, &path).cloned() else {
+        let Some(stored) = self.store.get(kind, &path).cloned() else {
             return Err(Failure::not_found(&definition, &path.name));
         };
-        self.mutate(kind, endpoint, Some(&old), &mut new)?;
+        let old = stored.object;
+        let mutation = self.mutate(kind, endpoint, Some(&old), &mut new)?;
         if let Some(uid) = uid.filter(|uid| uid != text_of(&old, "uid")) {
             let cause = format!(
                 "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, \
@@ -158,11 +169,13 @@ impl ApiServer {
             self.store.remove(kind, &path);
             return Ok(ApiAnswer::object(200, Arc::new(new)));
         }
-        if new == *old {
+        let unowned = unowned_after(&stored.unowned, &old, mutation.as_ref(), &new);
+        if new == *old && unowned == stored.unowned {
             return Ok(ApiAnswer::object(200, old));
         }
         check_size(&new)?;
-        Ok(ApiAnswer::object(200, self.store.put(kind, path, &new)))
+        let updated = self.store.put(kind, path, &new, unowned);
+        Ok(ApiAnswer::object(200, updated))
     }
 
     /// Whether nothing holds an object that is being deleted.
@@ -291,34 +304,40 @@ impl ApiServer {
         ))
     }
 
-    /// Lets mutating webhooks change what is written.
+    /// Lets mutating webhooks change what is written; returns what they did, if there are any.
     fn mutate(
         &mut self,
         kind: KindId,
         endpoint: Endpoint,
         old: Option<&Value>,
         new: &mut Value,
-    ) -> Result<(), Failure> {
+    ) -> Result<Option<Mutation>, Failure> {
         if !self.has_webhook(kind, endpoint, old.is_none()) {
-            return Ok(());
+            return Ok(None);
         }
+        let sent = new.clone();
         let number = self.take_number();
         for rule in &self.webhooks {
-            if rule.applies(kind, endpoint, old.is_none()) {
+            let mutating = rule.stage == AdmissionStage::Mutating;
+            if mutating && rule.applies(kind, endpoint, old.is_none()) {
+                rule.verdict()?;
                 let mut write = ReviewedWrite { old, new, number };
                 rule.action.mutate(&mut write);
             }
         }
         let definition = self.definition_arc(kind);
-        decode::patched(&definition, new).map_err(DecodeFailure::of_patch)
+        decode::patched(&definition, new).map_err(DecodeFailure::of_patch)?;
+        let mutated = new.clone();
+        Ok(Some(Mutation { sent, mutated }))
     }
 
     /// Lets validating webhooks deny what is written.
     fn validate(&self, kind: KindId, endpoint: Endpoint, creates: bool) -> Result<(), Failure> {
         self.webhooks
             .iter()
+            .filter(|rule| rule.stage == AdmissionStage::Validating)
             .filter(|rule| rule.applies(kind, endpoint, creates))
-            .try_for_each(|rule: &AdmissionRule| rule.action.verdict())
+            .try_for_each(AdmissionRule::verdict)
     }
 
     fn has_webhook(&self, kind: KindId, endpoint: Endpoint, creates: bool) -> bool {
@@ -330,6 +349,20 @@ impl ApiServer {
     pub(super) fn definition_arc(&self, kind: KindId) -> Arc<KindDefinition> {
         let Served { definition, .. } = &self.kinds[kind.0];
         Arc::clone(definition)
+    }
+}
+
+/// The fields that no client owns after a write.
+fn unowned_after(
+    before: &Arc<UnownedFields>,
+    old: &Value,
+    mutation: Option<&Mutation>,
+    new: &Value,
+) -> Arc<UnownedFields> {
+    match mutation {
+        None if before.is_empty() => Arc::clone(before),
+        None => Arc::new(before.after(old, new, new)),
+        Some(Mutation { sent, mutated }) => Arc::new(before.after(old, sent, mutated)),
     }
 }
 
@@ -386,6 +419,15 @@ fn check_endpoint(
     }
 }
 
+/// A version must be a number.
+fn check_number(version: &str) -> Result<(), Failure> {
+    if version.is_empty() || version.parse::<u64>().is_ok() {
+        return Ok(());
+    }
+    let message = format!("strconv.ParseUint: parsing \"{version}\": invalid syntax");
+    Err(Failure::new(500, "", message))
+}
+
 /// The version of the request must be that of the object, where it must give one.
 fn check_version(
     definition: &KindDefinition,
@@ -400,6 +442,7 @@ fn check_version(
     if given == present {
         return Ok(());
     }
+    check_number(given)?;
     if !matches!(given, "" | "0") {
         return Err(Failure::modified(definition, &path.name));
     }

@@ -57,25 +57,31 @@ impl fmt::Display for History {
     }
 }
 
-/// A request in one line.
-pub(crate) fn describe_request(server: &ApiServer, request: &ApiRequest) -> String {
-    let mut line = format!(
-        "{} {}",
-        request.verb.name(),
-        server.definition(request.kind).plural
-    );
+/// The verb, the kind and the name of a request.
+pub(crate) fn describe_target(server: &ApiServer, request: &ApiRequest) -> String {
+    let plural = &server.definition(request.kind).plural;
+    let mut line = format!("{} {plural}", request.verb.name());
     if let Some(name) = request.verb.object_name() {
         let _ = write!(line, " {name}");
     }
+    line
+}
+
+/// A request in one line.
+pub(crate) fn describe_request(server: &ApiServer, request: &ApiRequest) -> String {
+    let mut line = describe_target(server, request);
     let content = match &request.verb {
         Verb::Get { .. } => return line,
-        Verb::List(options) => format!("{:?}", options.continue_token),
+        Verb::List(options) => options.continue_token.clone().unwrap_or_default(),
         Verb::Create { body } | Verb::Update { body, .. } => body.to_string(),
         Verb::Patch { patch, .. } => {
             let (PatchContent::Merge(body) | PatchContent::Json(body)) = patch;
             body.to_string()
         }
-        Verb::Delete { preconditions, .. } => format!("{preconditions:?}"),
+        Verb::Delete { preconditions, .. } => match &preconditions.uid {
+            Some(uid) => format!("if its uid is {uid}"),
+            None => return line,
+        },
     };
     let _ = write!(line, " {}", shortened(&content));
     line

@@ -54,7 +54,7 @@ pub(crate) enum Planned {
     /// A timer fires.
     Fires { run: RunId, timer: u64, set: u64 },
     /// Others do something.
-    Disturbance,
+    Disturbance(usize),
     /// A process starts.
     Starts(usize),
     /// The next part of the history begins.
@@ -94,7 +94,7 @@ impl Planned {
             Self::Sends(watch) | Self::Bookmarks(watch) => Some(watch.run),
             Self::Arrives { .. }
             | Self::ArrivesLate { .. }
-            | Self::Disturbance
+            | Self::Disturbance(_)
             | Self::Starts(_)
             | Self::NextPhase => None,
         }

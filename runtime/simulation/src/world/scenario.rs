@@ -42,7 +42,7 @@ pub struct HistoryLimits {
     /// The number of operator processes.
     pub processes: usize,
     /// The highest number of disturbances.
-    pub disturbances: u32,
+    pub disturbances: usize,
     /// The time in which they happen.
     pub disturbed_for: Duration,
     /// The time that operators have to come to rest afterwards.
