@@ -88,8 +88,9 @@ fn member<'a>(value: &'a Value, name: &str) -> &'a Value {
     match value {
         Value::Object(fields) => fields.get(name).unwrap_or(&Value::Null),
         Value::Array(items) => {
-            let found = items.iter().find(|it| it.to_string() == name);
-            found.unwrap_or(&Value::Null)
+            let mut named = items.iter().map(|it| (it.to_string(), it));
+            let found = named.find(|(text, _)| text == name);
+            found.map_or(&Value::Null, |(_, it)| it)
         }
         _ => &Value::Null,
     }
