@@ -10,8 +10,8 @@ use kopf_core::object::{ObjectView, finalizer};
 use serde_json::{Value, json};
 
 use crate::server::{
-    AnswerBody, ApiAnswer, ApiRequest, Endpoint, KindId, ListOptions, ObjectList, PatchContent,
-    ServerEvent, ServerEventType, Verb, WatchOptions,
+    AnswerBody, ApiAnswer, ApiRequest, Endpoint, KindId, ListOptions, ObjectList, ServerEvent,
+    ServerEventType, SimulatedPatch, Verb, WatchOptions,
 };
 use crate::time::VirtualTime;
 use crate::world::{Actor, ActorClock, ActorEffect, ActorInput, CallOutcome};
@@ -291,7 +291,7 @@ impl FinalizerOperator {
         let patch = Verb::Patch {
             name: name.into(),
             endpoint: Endpoint::Object,
-            patch: PatchContent::Json(Value::Array(operations)),
+            patch: SimulatedPatch::Json(Value::Array(operations)),
         };
         effects.push(self.call(Some(name), patch));
     }

@@ -13,7 +13,7 @@ use kopf_simulation::choices::Choices;
 use kopf_simulation::explore::{FailingSeed, explore, play, shrink};
 use kopf_simulation::finalizer_operator::{FinalizerScenario, PlantedMistake};
 use kopf_simulation::server::{
-    ApiRequest, ApiServer, DeletePreconditions, Endpoint, KindDefinition, PatchContent, Verb,
+    ApiRequest, ApiServer, DeletePreconditions, Endpoint, KindDefinition, SimulatedPatch, Verb,
 };
 use kopf_simulation::world::History;
 use serde_json::json;
@@ -91,7 +91,7 @@ fn measure(out: &mut impl Write, requests: u64) -> io::Result<ExitCode> {
             _ => Verb::Patch {
                 name,
                 endpoint: Endpoint::Object,
-                patch: PatchContent::Merge(json!({
+                patch: SimulatedPatch::Merge(json!({
                     "metadata": {"annotations": {"kopf.test/record": number.to_string()}},
                     "spec": {"holderIdentity": number.to_string()},
                 })),

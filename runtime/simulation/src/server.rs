@@ -36,7 +36,7 @@ pub use admission::{AdmissionAction, AdmissionRule, AdmissionStage};
 pub use answer::{AnswerBody, ApiAnswer, Failure, FieldError, ListType, ObjectList, StatusDetails};
 pub use kind::{KindDefinition, KindId, Scope, StatusSubresource};
 pub use request::{
-    ApiRequest, DeletePreconditions, Endpoint, ListOptions, ObjectForm, PatchContent, Verb,
+    ApiRequest, DeletePreconditions, Endpoint, ListOptions, ObjectForm, SimulatedPatch, Verb,
     WatchOptions,
 };
 pub use watch::{OpenWatch, ServerEvent, ServerEventType, WatchPoll};
@@ -219,7 +219,7 @@ impl ApiServer {
                 endpoint,
                 patch,
             } => {
-                let (PatchContent::Merge(body) | PatchContent::Json(body)) = patch;
+                let (SimulatedPatch::Merge(body) | SimulatedPatch::Json(body)) = patch;
                 decode::check_length(body)?;
                 self.patch(kind, path(name), *endpoint, patch)
             }

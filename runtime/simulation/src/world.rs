@@ -23,7 +23,7 @@ use queue::{EventQueue, Planned, RunId, WatchId};
 
 pub use actor::{Actor, ActorClock, ActorEffect, ActorInput, CallOutcome};
 pub use history::History;
-pub use scenario::{Disturbance, HistoryLimits, Occurrence, Phase, Scenario, Violation};
+pub use scenario::{Disturbance, HistoryLimits, HistoryPhase, Occurrence, Scenario, Violation};
 
 /// The time between two bookmarks of a watch.
 const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
@@ -49,7 +49,7 @@ pub struct World<'a, S: Scenario> {
     processes: Vec<Process<S::Actor>>,
     watches: BTreeMap<WatchId, WatchState>,
     now: VirtualTime,
-    phase: Phase,
+    phase: HistoryPhase,
     openings: u64,
     figures: HistoryFigures,
 }
@@ -91,7 +91,7 @@ impl<'a, S: Scenario> World<'a, S> {
             processes: Vec::new(),
             watches: BTreeMap::new(),
             now: VirtualTime::default(),
-            phase: Phase::Disturbed,
+            phase: HistoryPhase::Disturbed,
             openings: 0,
             figures: HistoryFigures::default(),
             limits,
@@ -120,7 +120,7 @@ impl<'a, S: Scenario> World<'a, S> {
                 let details = format!("{} steps were not enough", self.limits.steps);
                 return Err(Violation::new("operators come to rest", details));
             }
-            if matches!(planned, Planned::NextPhase) && self.phase == Phase::Calm {
+            if matches!(planned, Planned::NextPhase) && self.phase == HistoryPhase::Calm {
                 break;
             }
             self.step(planned)?;
@@ -205,8 +205,8 @@ impl<'a, S: Scenario> World<'a, S> {
 
     fn faults(&self) -> &FaultPlan {
         match self.phase {
-            Phase::Disturbed => &self.limits.faults,
-            Phase::Settling | Phase::Calm => &self.quiet,
+            HistoryPhase::Disturbed => &self.limits.faults,
+            HistoryPhase::Settling | HistoryPhase::Calm => &self.quiet,
         }
     }
 
@@ -214,8 +214,8 @@ impl<'a, S: Scenario> World<'a, S> {
         let stream = self.process_stream(process);
         self.choices.set_stream(stream);
         let faults = match self.phase {
-            Phase::Disturbed => &self.limits.faults,
-            Phase::Settling | Phase::Calm => &self.quiet,
+            HistoryPhase::Disturbed => &self.limits.faults,
+            HistoryPhase::Settling | HistoryPhase::Calm => &self.quiet,
         };
         faults.delay(self.choices)
     }
@@ -433,8 +433,8 @@ impl<'a, S: Scenario> World<'a, S> {
     /// Plans the next event of each watch that has one.
     fn plan_events(&mut self) {
         let faults = match self.phase {
-            Phase::Disturbed => &self.limits.faults,
-            Phase::Settling | Phase::Calm => &self.quiet,
+            HistoryPhase::Disturbed => &self.limits.faults,
+            HistoryPhase::Settling | HistoryPhase::Calm => &self.quiet,
         };
         for (id, state) in &mut self.watches {
             if !state.is_planned && self.server.has_event(&mut state.open) {
@@ -564,12 +564,14 @@ impl<'a, S: Scenario> World<'a, S> {
 
     fn next_phase(&mut self) {
         let (phase, time) = match self.phase {
-            Phase::Disturbed => {
+            HistoryPhase::Disturbed => {
                 self.server.set_webhooks(Vec::new());
                 self.server.set_access_rules(Vec::new());
-                (Phase::Settling, self.limits.settles_within)
+                (HistoryPhase::Settling, self.limits.settles_within)
             }
-            Phase::Settling | Phase::Calm => (Phase::Calm, self.limits.stays_calm_for),
+            HistoryPhase::Settling | HistoryPhase::Calm => {
+                (HistoryPhase::Calm, self.limits.stays_calm_for)
+            }
         };
         self.phase = phase;
         self.history.note(self.now, || format!("phase: {phase:?}"));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kopf_simulation::server::{
     AdmissionAction, AdmissionRule, AdmissionStage, AnswerBody, ApiAnswer, ApiRequest, ApiServer,
-    DeletePreconditions, Endpoint, KindDefinition, KindId, ListOptions, PatchContent, Verb,
+    DeletePreconditions, Endpoint, KindDefinition, KindId, ListOptions, SimulatedPatch, Verb,
     WatchOptions, WatchPoll,
 };
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ impl Fixture {
     }
 
     fn merge(&mut self, name: &str, endpoint: Endpoint, patch: Value) -> ApiAnswer {
-        let patch = PatchContent::Merge(patch);
+        let patch = SimulatedPatch::Merge(patch);
         let name = name.into();
         self.send(Verb::Patch {
             name,

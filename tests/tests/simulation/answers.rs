@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kopf_simulation::server::{ApiRequest, PatchContent, Verb, WatchOptions};
+use kopf_simulation::server::{ApiRequest, SimulatedPatch, Verb, WatchOptions};
 use serde_json::Value;
 
 /// The answers of one server, by what requests can refer to.
@@ -92,7 +92,7 @@ impl Memory {
             Verb::List(options) => self.resolve_text(options.continue_token.as_mut()),
             Verb::Create { body } | Verb::Update { body, .. } => self.resolve_value(body),
             Verb::Patch { patch, .. } => {
-                let (PatchContent::Merge(body) | PatchContent::Json(body)) = patch;
+                let (SimulatedPatch::Merge(body) | SimulatedPatch::Json(body)) = patch;
                 self.resolve_value(body);
             }
             Verb::Delete { preconditions, .. } => {

@@ -2,7 +2,8 @@
 
 use http::{Method, Request, header};
 use kopf_simulation::server::{
-    ApiRequest, Endpoint, KindDefinition, ListOptions, ObjectForm, PatchContent, Verb, WatchOptions,
+    ApiRequest, Endpoint, KindDefinition, ListOptions, ObjectForm, SimulatedPatch, Verb,
+    WatchOptions,
 };
 use kopf_tests::TestFailure;
 use kube::client::Body;
@@ -40,8 +41,8 @@ pub(crate) fn request(
             patch,
         } => {
             let body = match patch {
-                PatchContent::Merge(body) => ("application/merge-patch+json", body),
-                PatchContent::Json(body) => ("application/json-patch+json", body),
+                SimulatedPatch::Merge(body) => ("application/merge-patch+json", body),
+                SimulatedPatch::Json(body) => ("application/json-patch+json", body),
             };
             build(Method::PATCH, &endpoint(name, *part), Some(body))
         }

@@ -1,7 +1,7 @@
 //! Short ways to write requests.
 
 use kopf_simulation::server::{
-    DeletePreconditions, Endpoint, KindId, ListOptions, PatchContent, Verb,
+    DeletePreconditions, Endpoint, KindId, ListOptions, SimulatedPatch, Verb,
 };
 use serde_json::{Value, json};
 
@@ -79,7 +79,7 @@ pub(crate) fn merge(name: &str, patch: Value) -> Verb {
     Verb::Patch {
         name: name.into(),
         endpoint: Endpoint::Object,
-        patch: PatchContent::Merge(patch),
+        patch: SimulatedPatch::Merge(patch),
     }
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn merge_status(name: &str, patch: Value) -> Verb {
     Verb::Patch {
         name: name.into(),
         endpoint: Endpoint::Status,
-        patch: PatchContent::Merge(patch),
+        patch: SimulatedPatch::Merge(patch),
     }
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn json_patch(name: &str, patch: Value) -> Verb {
     Verb::Patch {
         name: name.into(),
         endpoint: Endpoint::Object,
-        patch: PatchContent::Json(patch),
+        patch: SimulatedPatch::Json(patch),
     }
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn json_patch_status(name: &str, patch: Value) -> Verb {
     Verb::Patch {
         name: name.into(),
         endpoint: Endpoint::Status,
-        patch: PatchContent::Json(patch),
+        patch: SimulatedPatch::Json(patch),
     }
 }
 

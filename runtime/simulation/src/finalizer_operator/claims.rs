@@ -14,9 +14,9 @@ use crate::choices::Choices;
 use crate::faults::FaultPlan;
 use crate::server::{
     AdmissionAction, AdmissionRule, AdmissionStage, ApiRequest, ApiServer, DeletePreconditions,
-    Endpoint, KindDefinition, KindId, PatchContent, Verb,
+    Endpoint, KindDefinition, KindId, SimulatedPatch, Verb,
 };
-use crate::world::{Disturbance, HistoryLimits, Occurrence, Phase, Scenario, Violation};
+use crate::world::{Disturbance, HistoryLimits, HistoryPhase, Occurrence, Scenario, Violation};
 
 const NAMES: &[&str] = &["a", "b", "c"];
 
@@ -70,9 +70,9 @@ impl FinalizerScenario {
     fn edit(&mut self, name: &str, choices: &mut Choices) -> Verb {
         self.edits += 1;
         let patch = match choices.one_of(3) {
-            0 => PatchContent::Merge(json!({"spec": {"edit": self.edits}})),
-            1 => PatchContent::Merge(json!({"metadata": {"annotations": {"x": "y"}}})),
-            _ => PatchContent::Json(json!([
+            0 => SimulatedPatch::Merge(json!({"spec": {"edit": self.edits}})),
+            1 => SimulatedPatch::Merge(json!({"metadata": {"annotations": {"x": "y"}}})),
+            _ => SimulatedPatch::Json(json!([
                 {"op": "test", "path": "/metadata/deletionTimestamp", "value": null},
                 {"op": "add", "path": "/metadata/finalizers/-", "value": OTHER_FINALIZER},
             ])),
@@ -99,7 +99,7 @@ impl FinalizerScenario {
         Some(self.request(Verb::Patch {
             name: name_of(held).into(),
             endpoint: Endpoint::Object,
-            patch: PatchContent::Merge(patch),
+            patch: SimulatedPatch::Merge(patch),
         }))
     }
 
@@ -218,7 +218,7 @@ impl Scenario for FinalizerScenario {
                 phase,
                 ..
             } => {
-                if *phase == Phase::Calm {
+                if *phase == HistoryPhase::Calm {
                     let details = format!("{:?}", request.verb);
                     return Err(Violation::new("operators stay at rest", details));
                 }

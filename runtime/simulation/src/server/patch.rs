@@ -6,20 +6,20 @@
 use serde_json::Value;
 
 use super::answer::Failure;
-use super::request::PatchContent;
+use super::request::SimulatedPatch;
 
 /// The operations that one JSON patch may have.
 const MOST_OPERATIONS: usize = 10_000;
 
 /// Applies a patch to an object.
-pub(crate) fn apply(object: &mut Value, patch: &PatchContent) -> Result<(), Failure> {
+pub(crate) fn apply(object: &mut Value, patch: &SimulatedPatch) -> Result<(), Failure> {
     match patch {
-        PatchContent::Merge(patch) if patch.is_object() => {
+        SimulatedPatch::Merge(patch) if patch.is_object() => {
             merge(object, patch);
             Ok(())
         }
-        PatchContent::Merge(_) => Err(Failure::bad_request("error decoding patch")),
-        PatchContent::Json(patch) => apply_operations(object, patch),
+        SimulatedPatch::Merge(_) => Err(Failure::bad_request("error decoding patch")),
+        SimulatedPatch::Json(patch) => apply_operations(object, patch),
     }
 }
 
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     fn merged(mut object: Value, patch: Value) -> Value {
-        apply(&mut object, &PatchContent::Merge(patch)).expect("it is applied");
+        apply(&mut object, &SimulatedPatch::Merge(patch)).expect("it is applied");
         object
     }
 
@@ -129,7 +129,7 @@ mod tests {
             {"op": "test", "path": "/metadata/finalizers", "value": null},
             {"op": "add", "path": "/metadata/finalizers", "value": ["x"]},
         ]);
-        let patch = PatchContent::Json(patch);
+        let patch = SimulatedPatch::Json(patch);
         apply(&mut object, &patch).expect("the field is missing");
         assert_eq!(object["metadata"]["finalizers"][0], "x");
         let again = apply(&mut object, &patch).expect_err("the field is there");

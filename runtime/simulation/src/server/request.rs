@@ -51,7 +51,7 @@ pub enum Verb {
         /// The part that is patched.
         endpoint: Endpoint,
         /// The changes.
-        patch: PatchContent,
+        patch: SimulatedPatch,
     },
     /// Deletes an object.
     Delete {
@@ -73,7 +73,7 @@ pub enum Endpoint {
 
 /// The changes of a patch.
 #[derive(Debug, Clone)]
-pub enum PatchContent {
+pub enum SimulatedPatch {
     /// A JSON merge patch.
     Merge(Value),
     /// A JSON patch.

@@ -12,7 +12,7 @@ use super::metadata;
 use super::object_view::{copy, generation, same_content, set, text_of};
 use super::ownership::UnownedFields;
 use super::patch;
-use super::request::{Endpoint, PatchContent};
+use super::request::{Endpoint, SimulatedPatch};
 use super::store::{ObjectPath, StoredObject};
 use super::{ApiServer, Served};
 
@@ -111,7 +111,7 @@ impl ApiServer {
         kind: KindId,
         path: ObjectPath,
         endpoint: Endpoint,
-        content: &PatchContent,
+        content: &SimulatedPatch,
     ) -> Result<ApiAnswer, Failure> {
         let definition = self.definition_arc(kind);
         check_endpoint(&definition, &path, endpoint)?;

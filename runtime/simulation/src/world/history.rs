@@ -4,7 +4,7 @@ use std::fmt::{self, Write as _};
 
 use serde_json::Value;
 
-use crate::server::{AnswerBody, ApiAnswer, ApiRequest, ApiServer, PatchContent, Verb};
+use crate::server::{AnswerBody, ApiAnswer, ApiRequest, ApiServer, SimulatedPatch, Verb};
 use crate::time::VirtualTime;
 
 /// The longest content that a line shows.
@@ -75,7 +75,7 @@ pub(crate) fn describe_request(server: &ApiServer, request: &ApiRequest) -> Stri
         Verb::List(options) => options.continue_token.clone().unwrap_or_default(),
         Verb::Create { body } | Verb::Update { body, .. } => body.to_string(),
         Verb::Patch { patch, .. } => {
-            let (PatchContent::Merge(body) | PatchContent::Json(body)) = patch;
+            let (SimulatedPatch::Merge(body) | SimulatedPatch::Json(body)) = patch;
             body.to_string()
         }
         Verb::Delete { preconditions, .. } => match &preconditions.uid {

@@ -96,7 +96,7 @@ pub enum Disturbance {
 
 /// The part of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Phase {
+pub enum HistoryPhase {
     /// Others disturb the operators, and requests may fail.
     Disturbed,
     /// The operators come to rest.
@@ -119,7 +119,7 @@ pub enum Occurrence<'a, F> {
         /// Whether an object has changed.
         changed: bool,
         /// The part of the history.
-        phase: Phase,
+        phase: HistoryPhase,
     },
     /// Another client has sent a request.
     Disturbed {
@@ -135,7 +135,7 @@ pub enum Occurrence<'a, F> {
         /// The fact.
         fact: &'a F,
         /// The part of the history.
-        phase: Phase,
+        phase: HistoryPhase,
     },
     /// A process was killed.
     Crashed {
