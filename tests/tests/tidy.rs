@@ -329,8 +329,8 @@ fn no_text_names_a_folder_outside_of_the_repository() {
 
 #[test]
 fn a_folder_outside_of_the_repository_is_found() {
-    let text = "read `../shared/corpus`\ncd /work/main\nsrc/work/tests and unshared/corpus\n";
-    assert_eq!(outside_folders(text), [(1, "shared/"), (2, "/work/")]);
+    let text = "read `../shared/corpus`\ncd /home/me\nsrc/home/tests and unshared/corpus\n";
+    assert_eq!(outside_folders(text), [(1, "shared/"), (2, "/home/")]);
 }
 
 #[test]

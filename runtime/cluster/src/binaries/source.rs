@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 
 use super::release::{KubernetesVersion, PinnedRelease};
 use super::{ASSETS_VARIABLE, Binaries, Environment, Error, FoundBinaries, build, official};
+use crate::download::Platform;
 
 /// A place where binaries can be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,15 +200,7 @@ impl SourceFolders {
 
 /// This platform as Kubernetes names it, such as `linux-amd64`.
 pub(super) fn platform() -> String {
-    let system = match env::consts::OS {
-        "macos" => "darwin",
-        other => other,
-    };
-    let processor = match env::consts::ARCH {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        other => other,
-    };
+    let Platform { system, processor } = Platform::of_this_machine();
     format!("{system}-{processor}")
 }
 
