@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources, harmless};
+use crate::format;
 use crate::load::crd::{self, Crd, NameFix};
 use crate::model::identifier::RustIdent;
 use crate::model::resource::{CustomResource, VersionChoice};
 use crate::model::shared_types;
 use crate::model::type_options::Options;
+use crate::rust::RustModule;
 use crate::view::module::{self, TypesLayout};
 
 /// The options for a run that generates types only.
@@ -147,10 +149,11 @@ fn separate(resources: &mut [CustomResource]) {
 #[must_use]
 pub fn text(resources: &[CustomResource], sources: &Sources, options: &Options) -> String {
     match resources {
-        [resource] => {
-            header(resource, sources) + &module::resource(resource, options, TypesLayout::Inline)
-        }
-        _ => module::bundle(resources, options, &made_by()),
+        [resource] => printed(
+            &header(resource, sources),
+            module::resource(resource, options, TypesLayout::Inline),
+        ),
+        _ => printed(&index_header(), module::bundle(resources, options)),
     }
 }
 
@@ -162,7 +165,10 @@ pub fn files(resource: &CustomResource, sources: &Sources, options: &Options) ->
     let mut files = vec![
         TypesFile {
             path: format!("{folder}.rs"),
-            text: header.clone() + &module::resource(resource, options, TypesLayout::Files),
+            text: printed(
+                &header,
+                module::resource(resource, options, TypesLayout::Files),
+            ),
         },
         TypesFile {
             path: format!("{folder}/crd.json"),
@@ -171,7 +177,7 @@ pub fn files(resource: &CustomResource, sources: &Sources, options: &Options) ->
     ];
     files.extend(resource.versions.iter().map(|version| TypesFile {
         path: format!("{folder}/{}.rs", version.module.bare()),
-        text: header.clone() + &module::version(resource, version, options),
+        text: printed(&header, module::version(resource, version, options)),
     }));
     files
 }
@@ -181,7 +187,7 @@ pub fn files(resource: &CustomResource, sources: &Sources, options: &Options) ->
 pub fn index(resources: &[CustomResource]) -> TypesFile {
     TypesFile {
         path: "mod.rs".to_owned(),
-        text: module::index(resources, &made_by()),
+        text: printed(&index_header(), module::index(resources)),
     }
 }
 
@@ -189,6 +195,14 @@ fn header(resource: &CustomResource, sources: &Sources) -> String {
     let name = sources.name(resource.source);
     let file = name.rsplit(['/', '\\']).next().unwrap_or(name);
     format!("{} from {}. Do not edit.\n\n", made_by(), harmless(file))
+}
+
+fn index_header() -> String {
+    format!("{}. Do not edit.\n\n", made_by())
+}
+
+fn printed(header: &str, module: RustModule) -> String {
+    format!("{header}{}", format::rust(module.into_syntax()))
 }
 
 fn made_by() -> String {

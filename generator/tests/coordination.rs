@@ -84,7 +84,7 @@ fn a_standalone_operator_has_no_peering_and_no_lease() {
     );
     let text = made.text("src/generated.rs");
     assert!(
-        text.contains(".peering(kopf_runtime::PeeringSettings::standalone())"),
+        text.contains(".peering(PeeringSettings::standalone())"),
         "{text}"
     );
     let deployment = made.text("deploy/deployment.yaml");

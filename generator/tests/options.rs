@@ -5,6 +5,7 @@ use kopf_gen::model::field_lookup::UnknownField;
 use kopf_gen::model::generated_types::ExistingType;
 use kopf_gen::model::resource::CustomResource;
 use kopf_gen::model::type_options::{Builtins, Options};
+use kopf_gen::rust::{RustPath, RustType};
 use kopf_gen::types::{self, TypesRequest};
 
 const CRD: &str = r#"
@@ -80,12 +81,16 @@ fn types_are_renamed_replaced_and_derived_by_path() {
         replacements: [(
             "spec.created".to_owned(),
             ExistingType {
-                path: "k8s_openapi::apimachinery::pkg::apis::meta::v1::Time".to_owned(),
+                rust: RustType::external("k8s_openapi::apimachinery::pkg::apis::meta::v1::Time"),
                 default: false,
             },
         )]
         .into(),
-        derives: [("spec.rules[].mode".to_owned(), vec!["Hash".to_owned()])].into(),
+        derives: [(
+            "spec.rules[].mode".to_owned(),
+            vec![RustPath::parse("Hash").expect("a path")],
+        )]
+        .into(),
         ..Options::default()
     });
     contains(
@@ -104,7 +109,7 @@ fn types_are_renamed_replaced_and_derived_by_path() {
 fn builders_and_derives_for_all() {
     let (_, text) = resource(Options {
         builders: true,
-        derives_everywhere: vec!["schemars::JsonSchema".to_owned()],
+        derives_everywhere: vec![RustPath::external("schemars::JsonSchema")],
         ..Options::default()
     });
     contains(
@@ -112,7 +117,7 @@ fn builders_and_derives_for_all() {
         &[
             "pub fn with_size(mut self, value: impl Into<i32>) -> Self",
             "pub fn with_note(mut self, value: impl Into<Option<String>>) -> Self",
-            "#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, schemars::JsonSchema)]\n    pub struct WidgetSpec",
+            "#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]\n    pub struct WidgetSpec",
         ],
     );
 }
@@ -145,19 +150,21 @@ fn fields_are_found_by_path() {
     let (resource, _) = resource(Options::default());
     let version = resource.main_version();
     let field = |path: &[&str]| {
-        let found = resource
-            .field(version, path, "crate::types")
-            .expect("a field");
-        (found.rust, found.optional, found.json)
+        let found = resource.field(version, path).expect("a field");
+        (found.rust.to_string(), found.optional, found.json)
     };
     let is = |rust: &str, optional, json| (rust.to_owned(), optional, json);
     assert_eq!(
         field(&[]),
-        is("crate::types::widget::v1::Widget", false, false)
+        is("crate::generated::types::widget::v1::Widget", false, false)
     );
     assert_eq!(
         field(&["spec"]),
-        is("crate::types::widget::v1::WidgetSpec", false, false)
+        is(
+            "crate::generated::types::widget::v1::WidgetSpec",
+            false,
+            false
+        )
     );
     assert_eq!(field(&["spec", "size"]), is("i32", false, false));
     assert_eq!(field(&["spec", "replicas"]), is("i64", false, false));
@@ -169,14 +176,18 @@ fn fields_are_found_by_path() {
     );
     assert_eq!(
         field(&["spec", "rules"]),
-        is("Vec<crate::types::widget::v1::Rule>", true, false)
+        is(
+            "Vec<crate::generated::types::widget::v1::Rule>",
+            true,
+            false
+        )
     );
     assert_eq!(
         field(&["metadata", "labels"]),
         is("std::collections::BTreeMap<String, String>", true, false)
     );
     assert_eq!(
-        resource.field(version, &["spec", "sizes"], "crate"),
+        resource.field(version, &["spec", "sizes"]),
         Err(UnknownField {
             name: "sizes".to_owned(),
             parent: "spec".to_owned(),
@@ -185,12 +196,12 @@ fn fields_are_found_by_path() {
     );
     assert!(
         resource
-            .field(version, &["metadata", "lables"], "crate")
+            .field(version, &["metadata", "lables"])
             .is_err_and(|e| e.similar[0] == "labels")
     );
     assert!(
         resource
-            .field(version, &["spec", "size", "deeper"], "crate")
+            .field(version, &["spec", "size", "deeper"])
             .is_err()
     );
 }

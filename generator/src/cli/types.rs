@@ -17,6 +17,7 @@ use crate::model::identifier::{InvalidTypeName, TypeName};
 use crate::model::resource::{CustomResource, VersionChoice};
 use crate::model::type_options::{Builtins, Options};
 use crate::plan;
+use crate::rust::{RustPath, RustType};
 use crate::types::{self, TypesRequest};
 use crate::write::{self, EditPolicy};
 
@@ -49,7 +50,7 @@ pub(super) struct TypesArgs {
     replace: Vec<(String, ExistingType)>,
     /// Derive another trait, for the type at a path or for all types
     #[arg(long, value_name = "[PATH=]TRAIT", value_parser = derive)]
-    derive: Vec<(Option<String>, String)>,
+    derive: Vec<(Option<String>, RustPath)>,
     /// Derive `schemars::JsonSchema` for all types
     #[arg(long)]
     json_schema: bool,
@@ -131,7 +132,7 @@ impl TypesArgs {
         if self.json_schema {
             options
                 .derives_everywhere
-                .push("schemars::JsonSchema".to_owned());
+                .push(RustPath::external("schemars::JsonSchema"));
         }
         options
     }
@@ -189,22 +190,21 @@ fn rename(text: &str) -> Result<(String, TypeName), String> {
 
 fn replacement(text: &str) -> Result<(String, ExistingType), String> {
     let (path, ty) = pair(text)?;
-    syn::parse_str::<syn::Type>(ty).map_err(|error| format!("`{ty}` is not a type: {error}"))?;
+    let rust = RustType::parse(ty).map_err(|error| format!("`{ty}` is not allowed: {error}"))?;
     let known = ExistingType {
-        path: ty.to_owned(),
+        rust,
         default: false,
     };
     Ok((path, known))
 }
 
-fn derive(text: &str) -> Result<(Option<String>, String), String> {
+fn derive(text: &str) -> Result<(Option<String>, RustPath), String> {
     let (path, name) = match text.split_once('=') {
         Some((path, name)) => (Some(path.to_owned()), name),
         None => (None, text),
     };
-    syn::parse_str::<syn::Path>(name)
-        .map_err(|error| format!("`{name}` is not a path: {error}"))?;
-    Ok((path, name.to_owned()))
+    let derive = RustPath::parse(name).map_err(|error| format!("`{name}`: {error}"))?;
+    Ok((path, derive))
 }
 
 fn pair(text: &str) -> Result<(String, &str), String> {

@@ -2,6 +2,7 @@
 
 use super::status_subresource::StatusSubresource;
 use crate::load::crd::Scope;
+use crate::rust::RustPath;
 
 /// A kind that needs no CustomResourceDefinition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -461,8 +462,8 @@ impl BuiltinKind {
 
     /// The path of the Rust type.
     #[must_use]
-    pub fn type_path(&self) -> String {
-        format!("k8s_openapi::api::{}::{}", self.module, self.kind)
+    pub fn type_path(&self) -> RustPath {
+        RustPath::external(&format!("k8s_openapi::api::{}::{}", self.module, self.kind))
     }
 }
 
@@ -511,7 +512,9 @@ mod tests {
     #[test]
     fn names_are_those_of_kubectl() {
         assert_eq!(
-            find("v1/Pod").map(BuiltinKind::type_path).as_deref(),
+            find("v1/Pod")
+                .map(|pod| pod.type_path().to_string())
+                .as_deref(),
             Some("k8s_openapi::api::core::v1::Pod")
         );
         assert_eq!(find("batch/v1/Job").map(|job| job.plural), Some("jobs"));

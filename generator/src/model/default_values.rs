@@ -7,6 +7,7 @@ use serde_json::Value as Json;
 use super::generated_types::{
     FieldPresence, IntType, ShapeBody, ShapeId, Shapes, StructField, StructShape, Ty,
 };
+use super::k8s_types::{INT_OR_STRING, QUANTITY};
 
 /// A value of a generated type.
 #[derive(Clone, Debug, PartialEq)]
@@ -160,11 +161,12 @@ impl<'s> Defaults<'s> {
             (Ty::Existing(known), Json::Object(entries)) if entries.is_empty() && known.default => {
                 DefaultValue::Default
             }
-            (Ty::Existing(known), json) => match (known.path.rsplit("::").next()?, json) {
-                ("IntOrString", json) => int_or_string(ty, json, IntType::I32)?,
-                ("Quantity", Json::String(text)) => DefaultValue::Wrapped(ty.clone(), text.clone()),
-                _ => return None,
-            },
+            (Ty::Existing(known), json) if INT_OR_STRING.is(known) => {
+                int_or_string(ty, json, IntType::I32)?
+            }
+            (Ty::Existing(known), Json::String(text)) if QUANTITY.is(known) => {
+                DefaultValue::Wrapped(ty.clone(), text.clone())
+            }
             (Ty::Shape(id), json) => self.shape(*id, ty, json)?,
             _ => return None,
         })

@@ -2,14 +2,19 @@
 
 use super::default_values::Defaults;
 use super::generated_types::{FieldPresence, ShapeBody, StructField, StructShape, Ty};
+use super::identifier::TypeName;
 use super::k8s_types;
 use super::resource::{CustomResource, TypedVersion};
+use crate::rust::{RustPath, RustType};
+
+/// The module of an operator that has the modules of its custom kinds.
+const TYPES_MODULE: [&str; 2] = ["generated", "types"];
 
 /// The type of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolvedField {
-    /// The type with full paths, without `Option`.
-    pub rust: String,
+    /// The type, without `Option`.
+    pub rust: RustType,
     /// Whether the value, or anything on the path to it, may be absent or null.
     pub optional: bool,
     /// Whether it is untyped JSON.
@@ -32,13 +37,11 @@ pub struct UnknownField {
 const MAX_SUGGESTIONS: usize = 3;
 
 impl CustomResource {
-    /// The path of the root type of a version; `prefix` is the parent of the resource's module.
+    /// The path of a type of a version in the crate of an operator.
     #[must_use]
-    pub fn root_path(&self, version: &TypedVersion, prefix: &str) -> String {
-        format!(
-            "{prefix}::{}::{}::{}",
-            self.module, version.module, self.type_name
-        )
+    pub fn type_path(&self, version: &TypedVersion, name: &TypeName) -> RustPath {
+        let module = [self.module.as_str(), version.module.as_str()];
+        RustPath::this_crate(&[&TYPES_MODULE, &module[..], &[name.as_str()]].concat())
     }
 
     /// The type at a path such as `["spec", "size"]`.
@@ -50,7 +53,6 @@ impl CustomResource {
         &self,
         version: &TypedVersion,
         path: &[&str],
-        prefix: &str,
     ) -> Result<ResolvedField, UnknownField> {
         let mut walk = FieldWalk {
             resource: self,
@@ -70,8 +72,14 @@ impl CustomResource {
             })?);
         }
         let (rust, json) = match here {
-            None => (self.root_path(version, prefix), false),
-            Some(ty) => (walk.text(&ty, prefix), ty == Ty::Json),
+            None => {
+                let root = self.type_path(version, &self.type_name);
+                (RustType::named(root), false)
+            }
+            Some(ty) => {
+                let shape = |id| self.type_path(version, version.type_names.of(id));
+                (ty.rust(&shape), ty == Ty::Json)
+            }
         };
         Ok(ResolvedField {
             rust,
@@ -117,11 +125,11 @@ impl FieldWalk<'_> {
                 self.optional = true;
                 self.inside(inner, name)
             }
-            Ty::Existing(known) if known.path.ends_with("::RawExtension") => {
+            Ty::Existing(known) if k8s_types::RAW_EXTENSION.is(known) => {
                 self.optional = true;
                 Ok(Ty::Json)
             }
-            Ty::Existing(known) => match k8s_types::member(&known.path, name) {
+            Ty::Existing(known) => match k8s_types::member(known, name) {
                 Ok((ty, optional)) => {
                     self.optional |= optional;
                     Ok(ty)
@@ -161,32 +169,6 @@ impl FieldWalk<'_> {
     fn may_be_absent(&self, field: &StructField) -> bool {
         let defaults = Defaults::new(&self.resource.shapes);
         field.nullable || (field.presence != FieldPresence::Required && defaults.is_optional(field))
-    }
-
-    /// A type with full paths.
-    fn text(&self, ty: &Ty, prefix: &str) -> String {
-        match ty {
-            Ty::Bool => "bool".to_owned(),
-            Ty::Int(int) => int.name().to_owned(),
-            Ty::Float => "f64".to_owned(),
-            Ty::String => "String".to_owned(),
-            Ty::Json => "serde_json::Value".to_owned(),
-            Ty::Existing(known) => known.path.clone(),
-            Ty::Vec(inner) => format!("Vec<{}>", self.text(inner, prefix)),
-            Ty::Map(inner) => {
-                format!(
-                    "std::collections::BTreeMap<String, {}>",
-                    self.text(inner, prefix)
-                )
-            }
-            Ty::Nullable(inner) => format!("Option<{}>", self.text(inner, prefix)),
-            Ty::Shape(id) => format!(
-                "{prefix}::{}::{}::{}",
-                self.resource.module,
-                self.version.module,
-                self.version.type_names.of(*id)
-            ),
-        }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::identifier::TypeName;
+use crate::rust::{RustPath, RustType};
 
 /// A Rust type without its optionality.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -53,8 +54,8 @@ pub enum IntType {
 /// A type that is not generated: from `k8s-openapi`, or given by an option.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ExistingType {
-    /// The full path, or any type expression if it came from an option.
-    pub path: String,
+    /// The type.
+    pub rust: RustType,
     /// Whether it implements `Default`.
     pub default: bool,
 }
@@ -71,7 +72,7 @@ pub struct Shape {
     /// The name that an option gave it.
     pub name: Option<TypeName>,
     /// Derives that an option added.
-    pub derives: Vec<String>,
+    pub derives: Vec<RustPath>,
 }
 
 /// The form of a generated type, with its members.
@@ -248,6 +249,34 @@ impl Ty {
                 inner.for_each_existing(visit);
             }
             _ => {}
+        }
+    }
+
+    /// The Rust type; `shape` gives the path of a generated one.
+    pub fn rust(&self, shape: &impl Fn(ShapeId) -> RustPath) -> RustType {
+        match self {
+            Self::Bool => RustType::primitive("bool"),
+            Self::Int(int) => RustType::primitive(int.name()),
+            Self::Float => RustType::primitive("f64"),
+            Self::String => RustType::string(),
+            Self::Json => RustType::json(),
+            Self::Existing(known) => known.rust.clone(),
+            Self::Vec(inner) => inner.rust(shape).list(),
+            Self::Map(inner) => inner.rust(shape).map(),
+            Self::Nullable(inner) => inner.rust(shape).optional(),
+            Self::Shape(id) => RustType::named(shape(*id)),
+        }
+    }
+}
+
+// === impl ExistingType ===
+
+impl ExistingType {
+    /// A type of another crate.
+    pub(super) fn external(path: &str, default: bool) -> Self {
+        Self {
+            rust: RustType::external(path),
+            default,
         }
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::index::Index;
 use crate::load::manifest::{ErrorMode, Trigger};
+use crate::rust::RustType;
 
 /// One method of a kind's trait, and when the runtime calls it.
 #[derive(Clone, Debug, PartialEq)]
@@ -126,16 +127,7 @@ pub struct TypedField {
     /// The keys, outermost first.
     pub keys: Vec<String>,
     /// The Rust type of the value.
-    pub rust_type: ImportedType,
-}
-
-/// A Rust type with simple names, and their imports.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ImportedType {
-    /// The type, with simple names: `Vec<Quantity>`.
-    pub text: String,
-    /// The paths of the names to import, relative to the module of the kind.
-    pub paths: Vec<String>,
+    pub rust_type: RustType,
 }
 
 /// One condition on the objects for which a handler is called.

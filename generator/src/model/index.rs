@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use syn::visit::{self, Visit};
+use crate::rust::{NotARustType, PathRoot, RustPath, RustType};
 
 /// An index that the manifest declares, for one or more kinds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,18 +12,28 @@ pub struct Index {
     /// The Rust type that stands for it.
     pub type_name: String,
     /// The type of the keys.
-    pub keys: RustType,
+    pub keys: IndexType,
     /// The type of the values.
-    pub values: RustType,
+    pub values: IndexType,
 }
 
 /// A Rust type that the manifest names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RustType {
+pub struct IndexType {
     /// The type as the manifest has it.
     pub written: String,
-    /// The same type, with a path for each name that needs one.
-    pub resolved: String,
+    /// The same type, with the path of each name.
+    pub resolved: RustType,
+}
+
+// === impl Index ===
+
+impl Index {
+    /// The path of the type that stands for it.
+    #[must_use]
+    pub fn path(&self) -> RustPath {
+        RustPath::this_crate(&["generated", "indices", &self.type_name])
+    }
 }
 
 /// The reason why an index cannot hold a type.
@@ -43,10 +53,13 @@ pub enum InvalidIndexType {
     NotAKey(String),
 }
 
-/// Types that need no path.
-const PLAIN: &[&str] = &[
-    "Box", "Option", "Result", "String", "Vec", "bool", "char", "f32", "f64", "i128", "i16", "i32",
-    "i64", "i8", "isize", "u128", "u16", "u32", "u64", "u8", "usize",
+/// Types of the prelude that can be kept.
+const PRELUDE: &[&str] = &["Box", "Option", "Result", "String", "Vec"];
+
+/// The primitive types.
+const PRIMITIVE: &[&str] = &[
+    "bool", "char", "f32", "f64", "i128", "i16", "i32", "i64", "i8", "isize", "u128", "u16", "u32",
+    "u64", "u8", "usize",
 ];
 
 /// Types that the manifest may name without a path, with their paths.
@@ -63,13 +76,7 @@ const KNOWN: &[(&str, &str)] = &[
 /// Types that cannot be keys.
 const UNFIT_FOR_KEYS: &[&str] = &["HashMap", "HashSet", "f32", "f64"];
 
-/// Whether the type of an index cannot have this name, because keys and values may use it.
-#[must_use]
-pub fn is_taken(type_name: &str) -> bool {
-    PLAIN.contains(&type_name) || matches!(type_name, "Index" | "Send" | "Sync")
-}
-
-impl RustType {
+impl IndexType {
     /// The type of the values of an index; `kinds` are the types of the operator's kinds with
     /// their paths.
     ///
@@ -77,7 +84,7 @@ impl RustType {
     /// If it cannot be kept.
     pub fn of_values(
         text: &str,
-        kinds: &BTreeMap<String, String>,
+        kinds: &BTreeMap<String, RustPath>,
     ) -> Result<Self, InvalidIndexType> {
         Self::new(text, kinds, &[])
     }
@@ -86,112 +93,77 @@ impl RustType {
     ///
     /// # Errors
     /// If it cannot be kept, or cannot be a key.
-    pub fn of_keys(text: &str, kinds: &BTreeMap<String, String>) -> Result<Self, InvalidIndexType> {
+    pub fn of_keys(
+        text: &str,
+        kinds: &BTreeMap<String, RustPath>,
+    ) -> Result<Self, InvalidIndexType> {
         Self::new(text, kinds, UNFIT_FOR_KEYS)
     }
 
     fn new(
         text: &str,
-        kinds: &BTreeMap<String, String>,
+        kinds: &BTreeMap<String, RustPath>,
         unfit: &[&str],
     ) -> Result<Self, InvalidIndexType> {
-        // Comments and macros have no place in a type that is printed as it was written.
+        // The doc comment of the index shows the type as it was written.
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "_:<>,()[]; ".contains(c);
-        let syntax = || InvalidIndexType::Syntax(text.to_owned());
-        let parsed: syn::Type = syn::parse_str(text).map_err(|_| syntax())?;
-        let mut names = NameResolver {
-            text,
-            kinds,
-            unfit,
-            replacements: Vec::new(),
-            problem: None,
-        };
-        names.visit_type(&parsed);
-        if let Some(problem) = names.problem {
-            return Err(problem);
+        let written = RustType::parse(text).map_err(|problem| match problem {
+            NotARustType::Syntax => InvalidIndexType::Syntax(text.to_owned()),
+            NotARustType::Unsupported => InvalidIndexType::NotOwned(text.to_owned()),
+        })?;
+        if written.has_lifetime() {
+            return Err(InvalidIndexType::NotOwned(text.to_owned()));
         }
-        if !text.chars().all(is_plain) {
-            return Err(syntax());
-        }
-        let mut resolved = text.to_owned();
-        for (range, path) in names.replacements.into_iter().rev() {
-            resolved.replace_range(range, &path);
-        }
-        Ok(Self {
-            written: text.to_owned(),
-            resolved,
-        })
-    }
-}
-
-/// Visits all names in a type from left to right, and finds their paths.
-struct NameResolver<'a> {
-    text: &'a str,
-    kinds: &'a BTreeMap<String, String>,
-    unfit: &'a [&'a str],
-    replacements: Vec<(std::ops::Range<usize>, String)>,
-    problem: Option<InvalidIndexType>,
-}
-
-impl NameResolver<'_> {
-    fn refuse(&mut self, problem: InvalidIndexType) {
-        self.problem.get_or_insert(problem);
-    }
-}
-
-impl<'ast> Visit<'ast> for NameResolver<'_> {
-    fn visit_type(&mut self, node: &'ast syn::Type) {
-        match node {
-            syn::Type::Path(path) if path.qself.is_none() => visit::visit_type(self, node),
-            syn::Type::Tuple(_) | syn::Type::Array(_) | syn::Type::Paren(_) => {
-                visit::visit_type(self, node);
+        let mut problem = None;
+        let resolved = written.map_paths(&mut |path| {
+            if unfit.contains(&path.name()) {
+                problem.get_or_insert(InvalidIndexType::NotAKey(path.name().to_owned()));
             }
-            _ => self.refuse(InvalidIndexType::NotOwned(self.text.to_owned())),
+            resolve(path, kinds).unwrap_or_else(|unknown| {
+                problem.get_or_insert(unknown);
+                path.clone()
+            })
+        });
+        match problem {
+            Some(problem) => Err(problem),
+            None if !text.chars().all(is_plain) => Err(InvalidIndexType::Syntax(text.to_owned())),
+            None => Ok(Self {
+                written: text.to_owned(),
+                resolved,
+            }),
         }
     }
+}
 
-    fn visit_lifetime(&mut self, _: &'ast syn::Lifetime) {
-        self.refuse(InvalidIndexType::NotOwned(self.text.to_owned()));
+/// The path of a name; a path of several names is complete.
+fn resolve(
+    path: &RustPath,
+    kinds: &BTreeMap<String, RustPath>,
+) -> Result<RustPath, InvalidIndexType> {
+    let name = path.name();
+    let is_prelude = path.root() == PathRoot::External && path.needs_no_import();
+    if path.root() != PathRoot::Local && !is_prelude {
+        return Ok(path.clone());
     }
-
-    fn visit_path(&mut self, path: &'ast syn::Path) {
-        let last = path
-            .segments
-            .last()
-            .map(|segment| segment.ident.to_string());
-        if let Some(last) = last.filter(|last| self.unfit.contains(&last.as_str())) {
-            self.refuse(InvalidIndexType::NotAKey(last));
-        }
-        // A path of several segments is complete.
-        if let (1, Some(segment)) = (path.segments.len(), path.segments.first()) {
-            let name = segment.ident.to_string();
-            let known = KNOWN.iter().find(|(known, _)| *known == name);
-            let place = known.map(|(_, path)| (*path).to_owned());
-            match place.or_else(|| self.kinds.get(&name).cloned()) {
-                Some(path) => {
-                    let range = segment.ident.span().byte_range();
-                    self.replacements.push((range, path));
-                }
-                None if PLAIN.contains(&name.as_str()) => {}
-                None => self.refuse(InvalidIndexType::Unknown(name)),
-            }
-        }
-        visit::visit_path(self, path);
-    }
-
-    fn visit_expr(&mut self, length: &'ast syn::Expr) {
-        if !matches!(length, syn::Expr::Lit(_)) {
-            self.refuse(InvalidIndexType::Syntax(self.text.to_owned()));
-        }
-    }
+    let known = KNOWN.iter().find(|(known, _)| *known == name);
+    let found = known.map(|(_, path)| RustPath::external(path));
+    let has_no_path = PRELUDE.contains(&name) || PRIMITIVE.contains(&name);
+    found
+        .or_else(|| kinds.get(name).cloned())
+        .or_else(|| has_no_path.then(|| path.clone()))
+        .ok_or_else(|| InvalidIndexType::Unknown(name.to_owned()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn kinds() -> BTreeMap<String, String> {
-        [("Pod".to_owned(), "super::pod::Pod".to_owned())].into()
+    fn kinds() -> BTreeMap<String, RustPath> {
+        [(
+            "Pod".to_owned(),
+            RustPath::this_crate(&["generated", "pod", "Pod"]),
+        )]
+        .into()
     }
 
     #[test]
@@ -200,7 +172,7 @@ mod tests {
             ("String", "String"),
             ("()", "()"),
             ("(String, Option<u32>)", "(String, Option<u32>)"),
-            ("Arc<Pod>", "std::sync::Arc<super::pod::Pod>"),
+            ("Arc<Pod>", "std::sync::Arc<crate::generated::pod::Pod>"),
             (
                 "BTreeMap<String, Vec<Value>>",
                 "std::collections::BTreeMap<String, Vec<serde_json::Value>>",
@@ -208,14 +180,18 @@ mod tests {
             ("crate::handlers::PodInfo", "crate::handlers::PodInfo"),
             ("[u8; 4]", "[u8; 4]"),
         ] {
-            let found = RustType::of_values(written, &kinds()).map(|it| it.resolved);
+            let found = IndexType::of_values(written, &kinds()).map(|it| it.resolved.to_string());
             assert_eq!(found.as_deref(), Ok(resolved));
         }
     }
 
     #[test]
     fn types_that_an_index_cannot_hold_are_refused() {
-        let problem = |text| RustType::of_values(text, &kinds()).unwrap_err().to_string();
+        let problem = |text| {
+            IndexType::of_values(text, &kinds())
+                .unwrap_err()
+                .to_string()
+        };
         assert_eq!(problem("Vec<"), "`Vec<` is not a Rust type");
         assert_eq!(
             problem("&str"),
@@ -230,11 +206,11 @@ mod tests {
 
     #[test]
     fn keys_need_equality_and_a_hash() {
-        let problem = |text| RustType::of_keys(text, &kinds()).unwrap_err();
+        let problem = |text| IndexType::of_keys(text, &kinds()).unwrap_err();
         assert_eq!(
             problem("(u8, f64)"),
             InvalidIndexType::NotAKey("f64".to_owned())
         );
-        assert!(RustType::of_values("f64", &kinds()).is_ok());
+        assert!(IndexType::of_values("f64", &kinds()).is_ok());
     }
 }

@@ -7,7 +7,7 @@ pub(super) use simple::{
     BYTE_STRING, INT_OR_STRING, OBJECT_META, QUANTITY, RAW_EXTENSION, SimpleType, TIME,
     holds_int_or_string,
 };
-pub(super) use table::{is_known, member};
+pub(super) use table::{member, named};
 
 use self::simple::CONDITION;
 

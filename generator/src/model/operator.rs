@@ -15,6 +15,7 @@ use super::status_subresource::StatusSubresource;
 use super::webhook::Webhook;
 use crate::load::crd::Scope;
 use crate::load::manifest::{ConfigurationOwner, SettingValue, Tracking, TunedSection};
+use crate::rust::RustPath;
 
 /// An operator and the kinds that it handles.
 #[derive(Clone, Debug)]
@@ -161,6 +162,20 @@ impl HandledKind {
     #[must_use]
     pub fn handlers_trait(&self) -> String {
         format!("{}Handlers", self.trait_prefix)
+    }
+
+    /// The path of the type of its objects.
+    #[must_use]
+    pub fn object_path(&self) -> RustPath {
+        match &self.origin {
+            KindOrigin::Builtin(builtin) => builtin.type_path(),
+            KindOrigin::Custom(resource) => {
+                resource.type_path(resource.main_version(), &resource.type_name)
+            }
+            KindOrigin::Selected(_) => {
+                RustPath::external(&format!("kopf_runtime::{}", self.type_name))
+            }
+        }
     }
 
     /// The indices that contain its objects.

@@ -9,6 +9,7 @@ use regex::bytes::RegexBuilder;
 use serde_json::Value as Json;
 
 use crate::load::schema::{AdditionalProperties, Schema, SchemaType};
+use crate::rust::{PathRoot, RustType};
 
 /// The part of a value that the schema does not allow.
 #[derive(Clone, Debug, PartialEq)]
@@ -224,14 +225,17 @@ impl JsonType {
     }
 
     /// The JSON type of a Rust type, if there is exactly one.
-    pub(crate) fn of_rust_type(rust: &str) -> Option<Self> {
-        match rust {
-            "bool" => Some(Self::Boolean),
-            "String" => Some(Self::String),
-            "f64" => Some(Self::Number),
-            "i8" | "i16" | "i32" | "i64" | "u8" | "u16" | "u32" | "u64" => Some(Self::Integer),
-            _ if rust.starts_with("Vec<") => Some(Self::List),
-            _ if rust.starts_with("BTreeMap<") => Some(Self::Mapping),
+    pub(crate) fn of_rust_type(rust: &RustType) -> Option<Self> {
+        let path = rust.path()?;
+        match (path.root(), path.name()) {
+            (PathRoot::Local, "bool") => Some(Self::Boolean),
+            (PathRoot::Local, "f64") => Some(Self::Number),
+            (PathRoot::Local, "i8" | "i16" | "i32" | "i64" | "u8" | "u16" | "u32" | "u64") => {
+                Some(Self::Integer)
+            }
+            _ if path.is("std::string::String") => Some(Self::String),
+            _ if path.is("std::vec::Vec") => Some(Self::List),
+            _ if path.is("std::collections::BTreeMap") => Some(Self::Mapping),
             _ => None,
         }
     }

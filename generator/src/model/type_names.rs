@@ -293,7 +293,8 @@ fn collect(
     known: &mut BTreeSet<String>,
 ) {
     ty.for_each_existing(&mut |k| {
-        known.extend(k.path.rsplit("::").next().map(str::to_owned));
+        k.rust
+            .for_each_path(&mut |path| known.extend([path.name().to_owned()]));
     });
     let mut found = Vec::new();
     ty.for_each_shape(&mut |id| found.push(id));

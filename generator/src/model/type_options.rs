@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::generated_types::ExistingType;
 use super::identifier::TypeName;
+use crate::rust::RustPath;
 
 /// Options for generated types; paths look like `spec.containers[].name`.
 #[derive(Clone, Debug, Default)]
@@ -13,9 +14,9 @@ pub struct Options {
     /// Types to use instead of the generated ones, by path.
     pub replacements: BTreeMap<String, ExistingType>,
     /// Further derives, by path.
-    pub derives: BTreeMap<String, Vec<String>>,
+    pub derives: BTreeMap<String, Vec<RustPath>>,
     /// Further derives for all types.
-    pub derives_everywhere: Vec<String>,
+    pub derives_everywhere: Vec<RustPath>,
     /// The use of types from `k8s-openapi`.
     pub builtins: Builtins,
     /// Whether enums have a variant for values that the schema does not list.
@@ -51,7 +52,7 @@ impl Options {
 
     /// Further derives at a path.
     #[must_use]
-    pub fn derives(&self, path: &str) -> &[String] {
+    pub fn derives(&self, path: &str) -> &[RustPath] {
         self.derives.get(path).map_or(&[], Vec::as_slice)
     }
 

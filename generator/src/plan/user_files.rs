@@ -6,7 +6,9 @@ use super::file::{CratePath, PlannedFile, inside, text};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources, Span};
 use crate::load::yaml::{self, Dialect};
 use crate::model::operator::{HandledKind, Operator};
+use crate::rust::RustPath;
 use crate::splice::{TraitImpl, UserSource, with_items};
+use crate::view::exports::exports;
 use crate::view::hooks;
 use crate::view::memo;
 use crate::view::method::{TraitMethod, methods};
@@ -42,6 +44,8 @@ struct HandlerTrait {
     trait_name: String,
     module: String,
     methods: Vec<TraitMethod>,
+    /// What its generated module re-exports.
+    exports: BTreeMap<RustPath, String>,
     /// The kind, if it has a memo.
     memo_kind: Option<HandledKind>,
     /// The objects of its methods: "a Pod".
@@ -166,10 +170,12 @@ fn handlers_file() -> CratePath {
 
 impl HandlerTrait {
     fn of_kind(kind: &HandledKind) -> Self {
+        let methods = methods(kind);
         Self {
             trait_name: kind.handlers_trait(),
             module: kind.module.clone(),
-            methods: methods(kind),
+            exports: exports(kind, &methods),
+            methods,
             memo_kind: kind.memo.is_some().then(|| kind.clone()),
             subject: format!("{} {}", article(&kind.type_name), kind.type_name),
             owner: kind.kind.clone(),
@@ -182,6 +188,7 @@ impl HandlerTrait {
             trait_name: hooks::TRAIT.to_owned(),
             module: hooks::MODULE.to_owned(),
             methods: hooks::methods(&operator.hooks),
+            exports: BTreeMap::new(),
             memo_kind: None,
             subject: "the operator".to_owned(),
             owner: "the operator".to_owned(),
@@ -345,6 +352,7 @@ impl Additions<'_> {
         let names = NameStyle::Qualified {
             imports: &imports,
             module: &module,
+            exports: &handler_trait.exports,
         };
         let association = memo_kind.and_then(memo::association);
         let stubs: Vec<_> = association

@@ -2,12 +2,12 @@
 
 use askama::Template;
 
-use super::imports::ImportList;
 use super::layout::call;
 use super::method::methods;
-use super::scaffold::{KindHandlersView, hiding, imported_names};
+use super::scaffold::{FileImports, KindHandlersView};
 use super::stub::{INDENT, NameStyle, with_body};
 use crate::model::operator::{HandledKind, KindOrigin};
+use crate::rust::RustPath;
 
 /// The name of the handler in `kopf.yaml`.
 pub const HANDLER: &str = "sync_child";
@@ -30,9 +30,9 @@ impl KindHandlersView {
     /// Prepares the user's file for `kind`, with a ConfigMap for each of its objects.
     #[must_use]
     pub fn with_children(kind: &HandledKind) -> Self {
-        let mut imports = ImportList::default();
-        // A kind can have the name of an import.
-        imports.reserve(&kind.type_name);
+        let methods = methods(kind);
+        let mut imports = FileImports::new(kind, &methods);
+        let mut import = |path| imports.external.add(&RustPath::external(path));
         let child = ChildView {
             name: call(
                 2 * INDENT,
@@ -43,9 +43,9 @@ impl KindHandlersView {
                 ],
                 ";",
             ),
-            config_map: imports.add("k8s_openapi::api::core::v1::ConfigMap"),
-            patch: imports.add("kube::api::Patch"),
-            patch_params: imports.add("kube::api::PatchParams"),
+            config_map: import("k8s_openapi::api::core::v1::ConfigMap"),
+            patch: import("kube::api::Patch"),
+            patch_params: import("kube::api::PatchParams"),
             spec: if has_spec(kind) {
                 "serde_json::to_string(&cx.object().spec)?"
             } else {
@@ -55,14 +55,12 @@ impl KindHandlersView {
         };
         let body = child.render().expect("writing to a string cannot fail");
         let body: Vec<String> = body.lines().map(str::to_owned).collect();
-        let methods = methods(kind);
-        let own = hiding(&imported_names(kind, &methods));
-        let names = NameStyle::Imported { own: &own };
+        let names = NameStyle::Imported(&imports);
         let functions: Vec<String> = methods
             .iter()
             .map(|method| with_body(method, names, body.clone()))
             .collect();
-        Self::new(kind).with_functions(&functions, &imports)
+        Self::with_functions(kind, &methods, &imports, &functions)
     }
 }
 
@@ -82,7 +80,7 @@ fn keeps_results(kind: &HandledKind) -> bool {
     match &kind.origin {
         KindOrigin::Builtin(_) | KindOrigin::Selected(_) => false,
         KindOrigin::Custom(resource) => resource
-            .field(resource.main_version(), &["status", HANDLER], "")
+            .field(resource.main_version(), &["status", HANDLER])
             .is_ok_and(|field| field.json),
     }
 }

@@ -50,7 +50,7 @@ impl<'a> ClusterTestView<'a> {
         Some(Self {
             name: &operator.name,
             definitions: definitions.collect(),
-            object: literal::json_text(&serde_json::to_string_pretty(sample).unwrap_or_default()),
+            object: literal::raw_json(&serde_json::to_string_pretty(sample).unwrap_or_default()),
             function: format!(
                 "{}_{}_is_handled_and_deleted",
                 article(&kind.type_name),

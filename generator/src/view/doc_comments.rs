@@ -15,17 +15,8 @@ enum DocLine {
     Text,
 }
 
-/// The lines of a doc comment, each with its slashes; none if the description is empty.
-pub(super) fn outer<T: AsRef<str>>(description: &str, notes: &[T]) -> Vec<String> {
-    comment("///", description, notes)
-}
-
-/// The same for the documentation of a module.
-pub(super) fn inner<T: AsRef<str>>(description: &str, notes: &[T]) -> Vec<String> {
-    comment("//!", description, notes)
-}
-
-fn comment<T: AsRef<str>>(slashes: &str, description: &str, notes: &[T]) -> Vec<String> {
+/// The lines of a doc comment, without slashes; none if the description is empty.
+pub(super) fn lines<T: AsRef<str>>(description: &str, notes: &[T]) -> Vec<String> {
     let mut blocks = markdown(description);
     // Notes on validation continue the last paragraph.
     for note in notes {
@@ -54,17 +45,14 @@ fn comment<T: AsRef<str>>(slashes: &str, description: &str, notes: &[T]) -> Vec<
                 )
         );
         if !together {
-            lines.push(slashes.to_owned());
+            lines.push(String::new());
         }
         match block {
-            DocBlock::Text(text) | DocBlock::Item(text) => lines.push(format!("{slashes} {text}")),
+            DocBlock::Text(text) | DocBlock::Item(text) => lines.push(text.clone()),
             DocBlock::Code(code) => {
-                lines.push(format!("{slashes} ```text"));
-                lines.extend(
-                    code.iter()
-                        .map(|line| format!("{slashes} {line}").trim_end().to_owned()),
-                );
-                lines.push(format!("{slashes} ```"));
+                lines.push("```text".to_owned());
+                lines.extend(code.iter().map(|line| line.trim_end().to_owned()));
+                lines.push("```".to_owned());
             }
         }
         previous = Some(block);
@@ -254,14 +242,14 @@ mod tests {
     use super::*;
 
     fn check(description: &str, expected: &[&str]) {
-        assert_eq!(outer::<&str>(description, &[]), expected);
+        assert_eq!(lines::<&str>(description, &[]), expected);
     }
 
     #[test]
     fn plain_text_stays_as_it_is() {
         check(
             "The size.\n\nIn bytes, a_b.",
-            &["/// The size.", "///", "/// In bytes, a_b."],
+            &["The size.", "", "In bytes, a_b."],
         );
     }
 
@@ -269,7 +257,7 @@ mod tests {
     fn links_html_and_urls_are_escaped() {
         check(
             "See [foo], <bar>, a[0] and https://k8s.io/docs. Or `x[<y>]`.",
-            &["/// See \\[foo\\], \\<bar>, a\\[0\\] and <https://k8s.io/docs>. Or `x[<y>]`."],
+            &["See \\[foo\\], \\<bar>, a\\[0\\] and <https://k8s.io/docs>. Or `x[<y>]`."],
         );
     }
 
@@ -277,40 +265,27 @@ mod tests {
     fn code_blocks_become_text() {
         check(
             "Use:\n```yaml\n    key: value\n```\nDone",
-            &[
-                "/// Use:",
-                "///",
-                "/// ```text",
-                "///     key: value",
-                "/// ```",
-                "///",
-                "/// Done",
-            ],
+            &["Use:", "", "```text", "    key: value", "```", "", "Done"],
         );
-        check("    indented", &["/// indented"]);
+        check("    indented", &["indented"]);
     }
 
     #[test]
     fn lists_keep_their_continuation_lines() {
         check(
             "Either:\n- one\nmore\n- two\n\n1. three\n# four",
-            &[
-                "/// Either:",
-                "/// - one more",
-                "/// - two",
-                "/// 1. three # four",
-            ],
+            &["Either:", "- one more", "- two", "1. three # four"],
         );
     }
 
     #[test]
     fn unclosed_backticks_are_escaped() {
-        check("a `b", &["/// a \\`b"]);
+        check("a `b", &["a \\`b"]);
     }
 
     #[test]
     fn rulers_separate_and_blank_text_prints_nothing() {
-        check("A\n===\nB", &["/// A", "///", "/// B"]);
+        check("A\n===\nB", &["A", "", "B"]);
         check("  \n ", &[]);
     }
 }

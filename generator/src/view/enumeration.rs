@@ -1,50 +1,37 @@
 //! Enums: of strings, of integers, of alternative members and of alternative types.
 
-use askama::Template;
+use syn::parse_quote;
 
+use super::default_value::integer;
 use super::doc_comments;
-use super::serde_attributes::{container, serde_lines};
 use super::serde_rename;
-use super::version_writer::{VersionWriter, print};
+use super::structure::container;
+use super::version_writer::{
+    CLONE, COPY, DEBUG, DESERIALIZE, EQ, PARTIAL_EQ, SERIALIZE, VersionWriter,
+};
 use crate::model::generated_types::{ShapeDocs, Ty};
 use crate::model::identifier::{TypeName, variants};
+use crate::rust::{
+    Lint, RustEnum, RustItem, RustPath, RustType, RustVariant, SerdeArgument, ident,
+};
 
-#[derive(Template)]
-#[template(path = "types/enum.rs")]
-struct EnumView<'a> {
-    docs: Vec<String>,
-    attributes: Vec<String>,
-    name: &'a TypeName,
-    variants: Vec<VariantView>,
-}
+/// The derives of an enum whose values have no content.
+const PLAIN_DERIVES: &[&str] = &[CLONE, COPY, DEBUG, PARTIAL_EQ, EQ, DESERIALIZE, SERIALIZE];
 
-struct VariantView {
-    docs: Vec<String>,
-    attributes: Vec<String>,
-    text: String,
-}
+/// The derives of an enum that keeps unknown texts.
+const OPEN_DERIVES: &[&str] = &[CLONE, DEBUG, PARTIAL_EQ, EQ, DESERIALIZE, SERIALIZE];
 
-#[derive(Template)]
-#[template(path = "types/int_enum.rs")]
-struct IntEnumView<'a> {
-    name: &'a TypeName,
-    variants: Vec<(TypeName, i64)>,
-    open: bool,
-}
+/// The derives of an enum whose values have content of any type.
+const CONTENT_DERIVES: &[&str] = &[CLONE, DEBUG, PARTIAL_EQ, DESERIALIZE, SERIALIZE];
 
-#[derive(Template)]
-#[template(path = "types/quantity.rs")]
-pub(super) struct QuantityView<'a> {
-    pub(super) name: &'a TypeName,
-    pub(super) derives: String,
-}
+/// The doc comment of the variant for other values.
+const OTHER: &str = "A value that the schema does not list.";
 
-#[derive(Template)]
-#[template(path = "types/int_or_string.rs")]
-pub(super) struct IntOrStringView<'a> {
-    pub(super) name: &'a TypeName,
-    pub(super) derives: String,
-}
+/// All values of the schema repeat a word.
+const REPETITION: Lint = Lint {
+    names: &["clippy::enum_variant_names"],
+    reason: None,
+};
 
 impl VersionWriter<'_> {
     pub(super) fn string_enum(
@@ -52,8 +39,8 @@ impl VersionWriter<'_> {
         values: &[String],
         name: &TypeName,
         docs: &ShapeDocs,
-        more: &[String],
-    ) -> String {
+        more: &[RustPath],
+    ) -> RustItem {
         let open = self.options.open_enums;
         let texts: Vec<&str> = values.iter().map(String::as_str).collect();
         let mut names = variants(&texts);
@@ -63,55 +50,32 @@ impl VersionWriter<'_> {
                 .map(TypeName::as_str)
                 .zip(texts.iter().copied()),
         );
-        let mut views: Vec<VariantView> = names
+        let mut list: Vec<RustVariant> = names
             .iter()
             .zip(&texts)
-            .map(|(name, text)| VariantView {
-                docs: Vec::new(),
-                attributes: (rule.variant(name.as_str()) != *text)
-                    .then(|| format!("#[serde(rename = {text:?})]"))
-                    .into_iter()
-                    .collect(),
-                text: name.to_string(),
+            .map(|(name, text)| RustVariant {
+                serde: renamed(rule.variant(name.as_str()) != *text, text),
+                ..plain(name)
             })
             .collect();
         if open {
             let other = other_variant(&names);
-            views.push(VariantView {
-                docs: vec!["/// A value that the schema does not list.".to_owned()],
-                attributes: vec!["#[serde(untagged)]".to_owned()],
-                text: format!("{other}(String)"),
+            list.push(RustVariant {
+                docs: vec![OTHER.to_owned()],
+                serde: vec![SerdeArgument::Untagged],
+                name: ident(other.as_str()),
+                value: Some(RustType::external("String")),
             });
             names.push(other);
         }
-        let standard: &[&str] = if open {
-            &[
-                "Clone",
-                "Debug",
-                "PartialEq",
-                "Eq",
-                "Deserialize",
-                "Serialize",
-            ]
-        } else {
-            &[
-                "Clone",
-                "Copy",
-                "Debug",
-                "PartialEq",
-                "Eq",
-                "Deserialize",
-                "Serialize",
-            ]
-        };
-        let mut attributes = vec![format!("#[derive({})]", self.derive_list(standard, more))];
-        attributes.extend(serde_lines(&container(rule)));
-        attributes.extend(repetition(name, &names));
-        print(&EnumView {
-            docs: doc_comments::outer::<&str>(&docs.text, &[]),
-            attributes,
-            name,
-            variants: views,
+        let standard = if open { OPEN_DERIVES } else { PLAIN_DERIVES };
+        RustItem::Enum(RustEnum {
+            docs: doc_comments::lines::<&str>(&docs.text, &[]),
+            derives: self.derives(standard, more),
+            serde: container(rule),
+            allowed: repetition(name, &names).into_iter().collect(),
+            name: ident(name.as_str()),
+            variants: list,
         })
     }
 
@@ -120,55 +84,37 @@ impl VersionWriter<'_> {
         values: &[i64],
         name: &TypeName,
         docs: &ShapeDocs,
-        more: &[String],
-    ) -> Vec<String> {
+        more: &[RustPath],
+    ) -> Vec<RustItem> {
         let open = self.options.open_enums;
         let texts: Vec<String> = values.iter().map(ToString::to_string).collect();
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let names = variants(&texts);
-        let mut views: Vec<VariantView> = names
-            .iter()
-            .map(|name| VariantView {
-                docs: Vec::new(),
-                attributes: Vec::new(),
-                text: name.to_string(),
-            })
-            .collect();
+        let mut list: Vec<RustVariant> = names.iter().map(plain).collect();
+        let number = RustType::primitive("i64");
         if open {
-            views.push(VariantView {
-                docs: vec!["/// A value that the schema does not list.".to_owned()],
-                attributes: Vec::new(),
-                text: "Other(i64)".to_owned(),
+            list.push(RustVariant {
+                docs: vec![OTHER.to_owned()],
+                serde: Vec::new(),
+                name: ident("Other"),
+                value: Some(number.clone()),
             });
         }
-        let derives = self.derive_list(
-            &[
-                "Clone",
-                "Copy",
-                "Debug",
-                "PartialEq",
-                "Eq",
-                "Deserialize",
-                "Serialize",
-            ],
-            more,
-        );
-        let from = if open { "from" } else { "try_from" };
-        let view = EnumView {
-            docs: doc_comments::outer::<&str>(&docs.text, &[]),
-            attributes: vec![
-                format!("#[derive({derives})]"),
-                format!("#[serde({from} = \"i64\", into = \"i64\")]"),
-            ],
-            name,
-            variants: views,
+        let from = if open {
+            SerdeArgument::From(number.clone())
+        } else {
+            SerdeArgument::TryFrom(number.clone())
         };
-        let conversions = IntEnumView {
-            name,
-            variants: names.into_iter().zip(values.iter().copied()).collect(),
-            open,
-        };
-        vec![print(&view), print(&conversions)]
+        let item = RustItem::Enum(RustEnum {
+            docs: doc_comments::lines::<&str>(&docs.text, &[]),
+            derives: self.derives(PLAIN_DERIVES, more),
+            serde: vec![from, SerdeArgument::Into(number)],
+            allowed: Vec::new(),
+            name: ident(name.as_str()),
+            variants: list,
+        });
+        let [into, from] = int_conversions(values, name, &names, open);
+        vec![item, into, from]
     }
 
     pub(super) fn union(
@@ -176,8 +122,8 @@ impl VersionWriter<'_> {
         members: &[(String, Ty)],
         name: &TypeName,
         docs: &ShapeDocs,
-        more: &[String],
-    ) -> String {
+        more: &[RustPath],
+    ) -> RustItem {
         let texts: Vec<&str> = members.iter().map(|(json, _)| json.as_str()).collect();
         let names = variants(&texts);
         let rule = serde_rename::for_variants(
@@ -186,35 +132,29 @@ impl VersionWriter<'_> {
                 .map(TypeName::as_str)
                 .zip(texts.iter().copied()),
         );
-        let mut views = Vec::new();
+        let mut list = Vec::new();
         for (index, (variant, (json, ty))) in names.iter().zip(members).enumerate() {
             let member = docs.fields.get(index).cloned().unwrap_or_default();
+            let value = self.ty(ty);
             // Boxed, because a member can be of any size.
-            let ty = match ty {
-                Ty::Shape(_) | Ty::Existing(_) => format!("Box<{}>", self.ty(ty)),
-                _ => self.ty(ty),
+            let value = match ty {
+                Ty::Shape(_) | Ty::Existing(_) => RustType::generic("Box", [value]),
+                _ => value,
             };
-            views.push(VariantView {
-                docs: doc_comments::outer(&member.text, &member.limits),
-                attributes: (rule.variant(variant.as_str()) != *json)
-                    .then(|| format!("#[serde(rename = {json:?})]"))
-                    .into_iter()
-                    .collect(),
-                text: format!("{variant}({ty})"),
+            list.push(RustVariant {
+                docs: doc_comments::lines(&member.text, &member.limits),
+                serde: renamed(rule.variant(variant.as_str()) != *json, json),
+                name: ident(variant.as_str()),
+                value: Some(value),
             });
         }
-        let derives = self.derive_list(
-            &["Clone", "Debug", "PartialEq", "Deserialize", "Serialize"],
-            more,
-        );
-        let mut attributes = vec![format!("#[derive({derives})]")];
-        attributes.extend(serde_lines(&container(rule)));
-        attributes.extend(repetition(name, &names));
-        print(&EnumView {
-            docs: doc_comments::outer::<&str>(&docs.text, &[]),
-            attributes,
-            name,
-            variants: views,
+        RustItem::Enum(RustEnum {
+            docs: doc_comments::lines::<&str>(&docs.text, &[]),
+            derives: self.derives(CONTENT_DERIVES, more),
+            serde: container(rule),
+            allowed: repetition(name, &names).into_iter().collect(),
+            name: ident(name.as_str()),
+            variants: list,
         })
     }
 
@@ -223,30 +163,177 @@ impl VersionWriter<'_> {
         types: &[Ty],
         name: &TypeName,
         docs: &ShapeDocs,
-        more: &[String],
-    ) -> String {
+        more: &[RustPath],
+    ) -> RustItem {
         let variants = types
             .iter()
-            .map(|ty| VariantView {
+            .map(|ty| RustVariant {
                 docs: Vec::new(),
-                attributes: Vec::new(),
-                text: format!("{}({})", untagged_name(ty), self.ty(ty)),
+                serde: Vec::new(),
+                name: ident(untagged_name(ty)),
+                value: Some(self.ty(ty)),
             })
             .collect();
-        let derives = self.derive_list(
-            &["Clone", "Debug", "PartialEq", "Deserialize", "Serialize"],
-            more,
-        );
-        print(&EnumView {
-            docs: doc_comments::outer::<&str>(&docs.text, &[]),
-            attributes: vec![
-                format!("#[derive({derives})]"),
-                "#[serde(untagged)]".to_owned(),
-            ],
-            name,
+        RustItem::Enum(RustEnum {
+            docs: doc_comments::lines::<&str>(&docs.text, &[]),
+            derives: self.derives(CONTENT_DERIVES, more),
+            serde: vec![SerdeArgument::Untagged],
+            allowed: Vec::new(),
+            name: ident(name.as_str()),
             variants,
         })
     }
+
+    /// A quantity that may also be a number, with its conversions.
+    pub(super) fn quantity(&self, name: &TypeName, derives: Vec<RustPath>) -> Vec<RustItem> {
+        let doc =
+            "A quantity such as `500m` or `2Gi`, or a bare number, unchanged by a round trip.";
+        let item = number_or_text(name, doc, derives);
+        let name = ident(name.as_str());
+        let quantity =
+            RustPath::external("k8s_openapi::apimachinery::pkg::api::resource::Quantity");
+        vec![
+            item,
+            RustItem::code(parse_quote! {
+                impl ::std::convert::From<#name> for #quantity {
+                    fn from(quantity: #name) -> Self {
+                        match quantity {
+                            #name::Int(number) => Self(number.to_string()),
+                            #name::String(text) => Self(text),
+                        }
+                    }
+                }
+            }),
+            RustItem::code(parse_quote! {
+                impl ::std::convert::From<#quantity> for #name {
+                    fn from(quantity: #quantity) -> Self {
+                        Self::String(quantity.0)
+                    }
+                }
+            }),
+        ]
+    }
+
+    /// A number or a string, with its conversions.
+    pub(super) fn int_or_string(&self, name: &TypeName, derives: Vec<RustPath>) -> Vec<RustItem> {
+        let doc = "A number or a string, such as a port or a percentage.";
+        let item = number_or_text(name, doc, derives);
+        let name = ident(name.as_str());
+        let other = RustPath::external("k8s_openapi::apimachinery::pkg::util::intstr::IntOrString");
+        vec![
+            item,
+            RustItem::code(parse_quote! {
+                impl ::std::convert::From<#other> for #name {
+                    fn from(value: #other) -> Self {
+                        match value {
+                            #other::Int(number) => Self::Int(number.into()),
+                            #other::String(text) => Self::String(text),
+                        }
+                    }
+                }
+            }),
+            RustItem::code(parse_quote! {
+                impl ::std::convert::TryFrom<#name> for #other {
+                    type Error = ::std::num::TryFromIntError;
+
+                    fn try_from(value: #name) -> ::std::result::Result<Self, Self::Error> {
+                        match value {
+                            #name::Int(number) => {
+                                ::std::result::Result::Ok(Self::Int(number.try_into()?))
+                            }
+                            #name::String(text) => ::std::result::Result::Ok(Self::String(text)),
+                        }
+                    }
+                }
+            }),
+        ]
+    }
+}
+
+/// The conversions of an enum of integers, to and from a number.
+fn int_conversions(
+    values: &[i64],
+    name: &TypeName,
+    names: &[TypeName],
+    open: bool,
+) -> [RustItem; 2] {
+    let name = ident(name.as_str());
+    let variants: Vec<syn::Ident> = names.iter().map(|name| ident(name.as_str())).collect();
+    let numbers: Vec<syn::Expr> = values.iter().map(|value| integer(*value)).collect();
+    let other: Option<syn::Arm> = open.then(|| parse_quote!(#name::Other(number) => number,));
+    let into = parse_quote! {
+        impl ::std::convert::From<#name> for i64 {
+            fn from(value: #name) -> Self {
+                match value {
+                    #(#name::#variants => #numbers,)*
+                    #other
+                }
+            }
+        }
+    };
+    let from = if open {
+        parse_quote! {
+            impl ::std::convert::From<i64> for #name {
+                fn from(number: i64) -> Self {
+                    match number {
+                        #(#numbers => Self::#variants,)*
+                        other => Self::Other(other),
+                    }
+                }
+            }
+        }
+    } else {
+        parse_quote! {
+            impl ::std::convert::TryFrom<i64> for #name {
+                type Error = ::std::string::String;
+
+                fn try_from(number: i64) -> ::std::result::Result<Self, Self::Error> {
+                    match number {
+                        #(#numbers => ::std::result::Result::Ok(Self::#variants),)*
+                        other => ::std::result::Result::Err(
+                            format!("{other} is not one of the allowed values"),
+                        ),
+                    }
+                }
+            }
+        }
+    };
+    [RustItem::code(into), RustItem::code(from)]
+}
+
+/// An enum of a number and a text.
+fn number_or_text(name: &TypeName, doc: &str, derives: Vec<RustPath>) -> RustItem {
+    let variant = |name: &str, value: RustType| RustVariant {
+        docs: Vec::new(),
+        serde: Vec::new(),
+        name: ident(name),
+        value: Some(value),
+    };
+    RustItem::Enum(RustEnum {
+        docs: vec![doc.to_owned()],
+        derives,
+        serde: vec![SerdeArgument::Untagged],
+        allowed: Vec::new(),
+        name: ident(name.as_str()),
+        variants: vec![
+            variant("Int", RustType::primitive("i64")),
+            variant("String", RustType::external("String")),
+        ],
+    })
+}
+
+fn plain(name: &TypeName) -> RustVariant {
+    RustVariant {
+        docs: Vec::new(),
+        serde: Vec::new(),
+        name: ident(name.as_str()),
+        value: None,
+    }
+}
+
+fn renamed(is_renamed: bool, text: &str) -> Vec<SerdeArgument> {
+    let rename = is_renamed.then(|| SerdeArgument::Rename(text.to_owned()));
+    rename.into_iter().collect()
 }
 
 fn other_variant(names: &[TypeName]) -> TypeName {
@@ -272,7 +359,7 @@ fn untagged_name(ty: &Ty) -> &'static str {
 }
 
 /// Silences clippy if all values of the schema repeat a word.
-fn repetition(name: &TypeName, variants: &[TypeName]) -> Option<String> {
+fn repetition(name: &TypeName, variants: &[TypeName]) -> Option<Lint> {
     if variants.len() < 3 {
         return None;
     }
@@ -290,7 +377,7 @@ fn repetition(name: &TypeName, variants: &[TypeName]) -> Option<String> {
             .all(|words| words.len() > 1 && word(words) == first)
     };
     let common = same(|words| words.first()) || same(|words| words.last());
-    (stutter || common).then(|| "#[allow(clippy::enum_variant_names)]".to_owned())
+    (stutter || common).then_some(REPETITION)
 }
 
 /// The words of a type name as clippy splits it: at every capital.

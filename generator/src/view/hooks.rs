@@ -1,25 +1,19 @@
 //! `src/generated/hooks.rs`: the trait for the hooks of the operator.
 
-use askama::Template;
+use syn::{Expr, parse_quote};
 
+use super::kind::declaration;
 use super::layout::wrap;
 use super::method::{ContextType, DOC_WIDTH, MethodSignature, TraitMethod};
 use super::registration::{Registration, param, retry_options};
 use crate::model::hook::{Hook, HookKind};
+use crate::rust::{RustItem, RustModule, ident};
 
 /// The trait that the user's operator implements.
 pub const TRAIT: &str = "Hooks";
 
 /// The module of the generated and the user's code.
 pub const MODULE: &str = "hooks";
-
-/// The module with the `Hooks` trait.
-#[derive(Debug, Template)]
-#[template(path = "generated/hooks.rs")]
-pub struct HooksView {
-    methods: Vec<TraitMethod>,
-    registrations: Vec<Registration>,
-}
 
 /// The methods of the `Hooks` trait.
 #[must_use]
@@ -54,33 +48,55 @@ fn method(hook: &Hook) -> TraitMethod {
 }
 
 fn registration(hook: &Hook) -> Registration {
-    let new = format!("kopf_runtime::HookHandler::new({:?})", hook.id);
-    Registration {
-        register: match hook.moment {
-            HookKind::Startup => "startup",
-            HookKind::Cleanup => "cleanup",
-            HookKind::Login => "login",
-            HookKind::Probe => "probe",
-        },
-        declaration: new + &retry_options(&hook.retry) + &param(hook.param.as_ref()),
-        method: hook.method.clone(),
-    }
+    let id = &hook.id;
+    let new: Expr = parse_quote!(::kopf_runtime::HookHandler::new(#id));
+    let declaration = param(retry_options(new, &hook.retry), hook.param.as_ref());
+    let register = match hook.moment {
+        HookKind::Startup => "startup",
+        HookKind::Cleanup => "cleanup",
+        HookKind::Login => "login",
+        HookKind::Probe => "probe",
+    };
+    Registration::new(register, vec![declaration], &hook.method)
 }
 
-// === impl HooksView ===
-
-impl HooksView {
-    /// The module for these handlers; `None` if there are none.
-    #[must_use]
-    pub fn new(hooks: &[Hook]) -> Option<Self> {
-        if hooks.is_empty() {
-            return None;
-        }
-        let methods = methods(hooks);
-        let registrations: Vec<Registration> = hooks.iter().map(registration).collect();
-        Some(Self {
-            methods,
-            registrations,
-        })
+/// The module for these hooks; `None` if there are none.
+#[must_use]
+pub fn module(hooks: &[Hook]) -> Option<RustModule> {
+    if hooks.is_empty() {
+        return None;
     }
+    let name = ident(TRAIT);
+    let methods = methods(hooks);
+    let methods = methods.iter().map(declaration);
+    let start: Expr = parse_quote!(::kopf_runtime::Hooks::new(state));
+    let chain = hooks
+        .iter()
+        .map(registration)
+        .fold(start, |chain, registration| registration.call_on(chain));
+    let items = vec![
+        RustItem::code(parse_quote! {
+            /// The hooks that `kopf.yaml` declares under `operator.handlers`.
+            pub trait #name: ::std::marker::Send + ::std::marker::Sync + 'static {
+                #(#methods)*
+            }
+        }),
+        RustItem::code(parse_quote! {
+            /// Registers the methods at the runtime.
+            pub(super) fn handlers<S: #name>(
+                state: &::std::sync::Arc<S>,
+            ) -> ::kopf_runtime::OperatorHandlers {
+                #chain.build()
+            }
+        }),
+    ];
+    Some(RustModule {
+        docs: vec![
+            "The trait for the hooks of the operator, and the registration of its methods."
+                .to_owned(),
+        ],
+        location: vec!["generated".to_owned(), MODULE.to_owned()],
+        items,
+        ..RustModule::default()
+    })
 }

@@ -1,7 +1,8 @@
-//! `use` declarations, sorted and broken into lines as rustfmt does. Hand-written, because
-//! prettyplease neither sorts nor merges them.
+//! `use` declarations for files of the user, sorted and broken into lines as rustfmt does.
 
 use std::collections::{BTreeMap, BTreeSet};
+
+use crate::rust::RustPath;
 
 /// The widest line.
 const LINE_WIDTH: usize = 100;
@@ -9,53 +10,66 @@ const LINE_WIDTH: usize = 100;
 /// The widest declaration of several names on one line.
 const LIST_WIDTH: usize = 98;
 
-/// The names that a module imports, by the path before them.
+/// The items that a file of the user imports.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ImportList {
     modules: BTreeMap<String, BTreeSet<String>>,
-    names: BTreeMap<String, String>,
+    /// The owner of each name; `None` for a name of the file itself.
+    names: BTreeMap<String, Option<RustPath>>,
 }
 
 impl ImportList {
-    /// Reserves a name for a type of the module itself.
+    /// Reserves a name of the file itself.
     pub(super) fn reserve(&mut self, name: &str) {
-        self.names.insert(name.to_owned(), name.to_owned());
+        self.names.insert(name.to_owned(), None);
     }
 
-    /// The short name of a path, which is imported unless that name already means another path.
-    pub(super) fn add(&mut self, path: &str) -> String {
-        let Some((module, name)) = path.rsplit_once("::") else {
-            return path.to_owned();
-        };
-        let owner = self
-            .names
-            .entry(name.to_owned())
-            .or_insert_with(|| path.to_owned());
-        if owner != path {
-            return path.to_owned();
+    /// The name of an item, which is imported unless that name already means another one.
+    pub(super) fn add(&mut self, path: &RustPath) -> String {
+        let owner = self.names.entry(path.name().to_owned());
+        if owner.or_insert_with(|| Some(path.clone())).as_ref() == Some(path) {
+            let names = self.modules.entry(path.module()).or_default();
+            names.insert(path.name().to_owned());
         }
-        self.modules
-            .entry(module.to_owned())
-            .or_default()
-            .insert(name.to_owned());
-        name.to_owned()
+        self.text(path)
     }
 
-    /// The declarations, line by line.
+    /// Imports everything that a module has.
+    pub(super) fn add_all_of(&mut self, module: &str) {
+        let names = self.modules.entry(module.to_owned()).or_default();
+        names.insert("*".to_owned());
+    }
+
+    /// An item: its name if it is imported, or else its path.
+    pub(super) fn text(&self, path: &RustPath) -> String {
+        match self.names.get(path.name()) {
+            Some(Some(owner)) if owner == path => path.name().to_owned(),
+            None if path.needs_no_import() => path.name().to_owned(),
+            _ => format!("{}::{}", path.module(), path.name()),
+        }
+    }
+
+    /// The declarations, line by line; those of the standard library first.
     pub(super) fn lines(&self) -> Vec<String> {
         let mut modules: Vec<_> = self.modules.iter().collect();
         modules.sort_by_key(|(module, names)| sort_key(module, names.iter()));
-        modules
+        let (std, others): (Vec<_>, Vec<_>) = modules
             .into_iter()
-            .flat_map(|(module, names)| {
+            .partition(|(module, _)| module.split("::").next() == Some("std"));
+        let lines = |modules: Vec<(&String, &BTreeSet<String>)>| -> Vec<String> {
+            let lines = modules.into_iter().flat_map(|(module, names)| {
                 declaration("use", module, names.iter().map(String::as_str))
-            })
-            .collect()
+            });
+            lines.collect()
+        };
+        let groups = [lines(std), lines(others)];
+        let groups = groups.into_iter().filter(|group| !group.is_empty());
+        groups.collect::<Vec<_>>().join(&String::new())
     }
 }
 
 /// Sorts by segments, lists last.
-pub(super) fn sort_key<'a>(
+fn sort_key<'a>(
     module: &str,
     names: impl ExactSizeIterator<Item = &'a String>,
 ) -> Vec<(bool, String)> {

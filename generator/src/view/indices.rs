@@ -1,47 +1,51 @@
 //! `src/generated/indices.rs`: one type for each index.
 
-use askama::Template;
+use syn::parse_quote;
 
 use super::layout::wrap;
-use super::literal;
 use super::phrases::object;
 use crate::model::index::Index;
 use crate::model::operator::Operator;
+use crate::rust::{RustItem, RustModule, documented, ident};
 
 /// The width of a doc comment at the top level.
 const DOC_WIDTH: usize = 96;
 
-/// The module of all indices.
-#[derive(Debug, Template)]
-#[template(path = "generated/indices.rs")]
-pub struct IndicesView<'a> {
-    indices: Vec<IndexLines<'a>>,
-}
-
-#[derive(Debug)]
-struct IndexLines<'a> {
-    doc: Vec<String>,
-    type_name: &'a str,
-    keys: &'a str,
-    values: &'a str,
-    /// The name, as a literal.
-    name: String,
-}
-
-impl<'a> IndicesView<'a> {
-    /// All indices of `operator`; `None` if it has none.
-    #[must_use]
-    pub fn new(operator: &'a Operator) -> Option<Self> {
-        let lines = |index: &'a Index| IndexLines {
-            doc: wrap(&sentence(operator, index), DOC_WIDTH),
-            type_name: &index.type_name,
-            keys: &index.keys.resolved,
-            values: &index.values.resolved,
-            name: literal::string(&index.name),
-        };
-        let indices: Vec<_> = operator.indices().into_iter().map(lines).collect();
-        (!indices.is_empty()).then_some(Self { indices })
+/// The module of all indices of `operator`; `None` if it has none.
+#[must_use]
+pub fn module(operator: &Operator) -> Option<RustModule> {
+    let indices = operator.indices();
+    if indices.is_empty() {
+        return None;
     }
+    let mut items = Vec::new();
+    for index in indices {
+        let docs = documented(&wrap(&sentence(operator, index), DOC_WIDTH));
+        let type_name = ident(&index.type_name);
+        let (keys, values) = (&index.keys.resolved, &index.values.resolved);
+        let name = &index.name;
+        items.push(RustItem::code(parse_quote! {
+            #(#docs)*
+            #[derive(Clone, Copy, Debug)]
+            pub struct #type_name;
+        }));
+        items.push(RustItem::code(parse_quote! {
+            impl ::kopf_runtime::Index for #type_name {
+                type Key = #keys;
+                type Value = #values;
+                const NAME: &'static str = #name;
+            }
+        }));
+    }
+    Some(RustModule {
+        docs: vec![
+            "The indices that `kopf.yaml` declares, with the types of their keys and values."
+                .to_owned(),
+        ],
+        location: vec!["generated".to_owned(), "indices".to_owned()],
+        items,
+        ..RustModule::default()
+    })
 }
 
 fn sentence(operator: &Operator, index: &Index) -> String {

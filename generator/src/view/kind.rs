@@ -1,102 +1,165 @@
 //! `src/generated/<kind>.rs`: the trait of a kind, and the registration of its handlers.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use askama::Template;
 use kopf_core::selection::Selector;
+use syn::{Expr, parse_quote};
 
-use super::imports;
-use super::literal;
-use super::method::{ContextType, MethodSignature, PredicateArgument, TraitMethod, methods};
-use super::registration::{self, Registration};
+use super::exports::exports;
+use super::expression::{call, text};
+use super::method::{TraitMethod, methods};
+use super::registration;
 use crate::load::crd::Scope;
 use crate::load::manifest::Tracking;
-use crate::model::operator::{HandledKind, KindOrigin};
-use crate::model::resource::CustomResource;
+use crate::model::operator::HandledKind;
 use crate::model::status_subresource::StatusSubresource;
+use crate::rust::{RustItem, RustModule, documented, ident};
 
 /// The module of one kind.
-#[derive(Debug, Template)]
-#[template(path = "generated/kind.rs")]
-pub struct KindView {
-    summary: String,
-    exported: Vec<String>,
-    type_name: String,
-    title: String,
-    noun: String,
-    handlers_trait: String,
-    memo: bool,
-    tracks_all: bool,
-    methods: Vec<TraitMethod>,
-    /// The names of the resource, as literals.
-    group: String,
-    version: String,
-    kind: String,
-    plural: String,
-    /// The selector as an expression, unless it is a single kind.
-    selector: Option<String>,
-    scope: &'static str,
-    status: &'static str,
-    registrations: Vec<Registration>,
+#[must_use]
+pub fn module(kind: &HandledKind) -> RustModule {
+    let methods = methods(kind);
+    let exported = exports(kind, &methods);
+    let reexports = exported
+        .iter()
+        .map(|(path, name)| RustItem::Reexport(path.clone(), ident(name)));
+    RustModule {
+        docs: vec![summary(kind)],
+        location: vec!["generated".to_owned(), kind.module.clone()],
+        items: reexports
+            .chain([handlers_trait(kind, &methods), resource(kind)])
+            .collect(),
+        ..RustModule::default()
+    }
 }
 
-// === impl KindView ===
+fn handlers_trait(kind: &HandledKind, methods: &[TraitMethod]) -> RustItem {
+    let (title, noun) = match kind.selector() {
+        Some(_) => (
+            format!("`{}`", kind.kind),
+            format!("object of `{}`", kind.kind),
+        ),
+        None => (kind.type_name.clone(), kind.type_name.clone()),
+    };
+    let doc = format!(" The handlers of {title} that `kopf.yaml` declares.");
+    let memo = kind.memo.as_ref().map(|_| -> syn::TraitItem {
+        let doc = format!(
+            " The in-memory state of each {noun} while the operator runs; it starts as the default."
+        );
+        let object = kind.object_path();
+        parse_quote! {
+            #[doc = #doc]
+            type Memo: ::kopf_runtime::Memo<#object>;
+        }
+    });
+    let name = ident(&kind.handlers_trait());
+    let methods = methods.iter().map(declaration);
+    RustItem::code(parse_quote! {
+        #[doc = #doc]
+        pub trait #name: ::std::marker::Send + ::std::marker::Sync + 'static {
+            #memo
+            #(#methods)*
+        }
+    })
+}
 
-impl KindView {
-    /// Prepares the module of `kind`.
-    #[must_use]
-    pub fn new(kind: &HandledKind) -> Self {
-        let webhooks = kind.webhooks.iter().map(registration::webhook);
-        let handlers = kind.handlers.iter().map(registration::handler);
-        let registrations: Vec<_> = handlers.chain(webhooks).collect();
-        let methods = methods(kind);
-        Self {
-            summary: summary(kind),
-            exported: exported(kind, &methods),
-            type_name: kind.type_name.clone(),
-            title: match kind.selector() {
-                Some(_) => format!("`{}`", kind.kind),
-                None => kind.type_name.clone(),
-            },
-            noun: match kind.selector() {
-                Some(_) => format!("object of `{}`", kind.kind),
-                None => kind.type_name.clone(),
-            },
-            handlers_trait: kind.handlers_trait(),
-            memo: kind.memo.is_some(),
-            tracks_all: kind.tracking == Tracking::Always,
-            methods,
-            group: literal::string(&kind.group),
-            version: literal::string(&kind.version),
-            kind: literal::string(&kind.kind),
-            plural: literal::string(&kind.plural),
-            selector: kind.selector().map(selector),
-            scope: match kind.scope {
-                Scope::Namespaced => "Namespaced",
-                Scope::Cluster => "Cluster",
-            },
-            status: match kind.status {
-                StatusSubresource::Present => "Present",
-                StatusSubresource::Absent => "Absent",
-            },
-            registrations,
+/// The declaration of a method in a trait.
+pub(super) fn declaration(method: &TraitMethod) -> syn::TraitItem {
+    let docs = documented(&method.doc);
+    let name = ident(&method.name);
+    let (argument, argument_type, result) = method.shape.parts();
+    let argument = ident(argument);
+    parse_quote! {
+        #(#docs)*
+        fn #name(&self, #argument: #argument_type) -> #result;
+    }
+}
+
+/// The function that registers the methods.
+fn resource(kind: &HandledKind) -> RustItem {
+    // A kind can have any name.
+    let state = ident(if kind.type_name == "S" { "T" } else { "S" });
+    let object = kind.object_path();
+    let (doc, declared, start): (_, syn::Stmt, Expr) = match kind.selector() {
+        Some(selector) => {
+            let selector = self::selector(selector);
+            (
+                " The selector, and the registration of the methods.".to_owned(),
+                parse_quote!(let selector = #selector;),
+                parse_quote!(::kopf_runtime::Resource::<#object, #state>::selected(selector, state)),
+            )
+        }
+        None => {
+            let spec = spec(kind);
+            (
+                format!(
+                    " The API resource of {}, and the registration of the methods.",
+                    kind.type_name
+                ),
+                parse_quote!(let spec = #spec;),
+                parse_quote!(::kopf_runtime::Resource::<#object, #state>::new(spec, state)),
+            )
+        }
+    };
+    let mut chain = start;
+    if kind.memo.is_some() {
+        chain = parse_quote!(#chain.memo::<#state::Memo>());
+    }
+    if kind.tracking == Tracking::Always {
+        chain = call(chain, "track_always", []);
+    }
+    let handlers = kind.handlers.iter().map(registration::handler);
+    let webhooks = kind.webhooks.iter().map(registration::webhook);
+    for registration in handlers.chain(webhooks) {
+        chain = registration.call_on(chain);
+    }
+    let handlers_trait = ident(&kind.handlers_trait());
+    let mut function: syn::ItemFn = parse_quote! {
+        #[doc = #doc]
+        pub(super) fn resource<#state: #handlers_trait>(
+            state: &::std::sync::Arc<#state>,
+        ) -> ::kopf_runtime::ResourceHandlers {
+            #declared
+        }
+    };
+    let result = syn::Stmt::Expr(call(chain, "build", []), None);
+    function.block.stmts.push(result);
+    RustItem::code(syn::Item::Fn(function))
+}
+
+fn spec(kind: &HandledKind) -> Expr {
+    let (group, version) = (&kind.group, &kind.version);
+    let (name, plural) = (&kind.kind, &kind.plural);
+    let scope = ident(match kind.scope {
+        Scope::Namespaced => "Namespaced",
+        Scope::Cluster => "Cluster",
+    });
+    let status = ident(match kind.status {
+        StatusSubresource::Present => "Present",
+        StatusSubresource::Absent => "Absent",
+    });
+    parse_quote! {
+        ::kopf_runtime::ResourceSpec {
+            group: #group,
+            version: #version,
+            kind: #name,
+            plural: #plural,
+            scope: ::kopf_runtime::Scope::#scope,
+            status: ::kopf_runtime::StatusSubresource::#status,
         }
     }
 }
 
-fn selector(selector: &Selector) -> String {
+fn selector(selector: &Selector) -> Expr {
     let (function, name) = selector.name().parts();
-    let mut text = match name {
-        Some(name) => format!("kopf_runtime::Selector::{function}({name:?})"),
-        None => format!("kopf_runtime::Selector::{function}()"),
-    };
+    let function = ident(function);
+    let name = name.into_iter();
+    let mut expression: Expr = parse_quote!(::kopf_runtime::Selector::#function(#(#name),*));
     if let Some(group) = selector.group() {
-        text += &format!(".in_group({group:?})");
+        expression = call(expression, "in_group", [text(group)]);
     }
     if let Some(version) = selector.version() {
-        text += &format!(".in_version({version:?})");
+        expression = call(expression, "in_version", [text(version)]);
     }
-    text
+    expression
 }
 
 fn summary(kind: &HandledKind) -> String {
@@ -110,54 +173,5 @@ fn summary(kind: &HandledKind) -> String {
         "{} ({}): the type, the handler trait, and the registration of its methods.",
         kind.kind,
         kind.api_version()
-    )
-}
-
-/// The re-exports of the module: the kind, and the types of the fields that its methods take.
-fn exported(kind: &HandledKind, methods: &[TraitMethod]) -> Vec<String> {
-    let object = match &kind.origin {
-        KindOrigin::Builtin(builtin) if builtin.kind == kind.type_name => builtin.type_path(),
-        KindOrigin::Builtin(builtin) => format!("{} as {}", builtin.type_path(), kind.type_name),
-        KindOrigin::Custom(resource) => format!("{}::{}", types_module(resource), kind.type_name),
-        KindOrigin::Selected(_) => format!("kopf_runtime::{}", kind.type_name),
-    };
-    let fields = methods.iter().filter_map(|method| match &method.shape {
-        MethodSignature::Handler {
-            context: ContextType::Field(_, field),
-        }
-        | MethodSignature::Predicate {
-            argument_type: PredicateArgument::Field(field),
-            ..
-        } => Some(field),
-        _ => None,
-    });
-    let indices = kind
-        .indices()
-        .map(|index| format!("super::indices::{}", index.type_name));
-    let paths = fields
-        .flat_map(|field| field.paths.clone())
-        .chain(indices)
-        .chain([object]);
-    let mut modules: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for (module, name) in paths.filter_map(|path| {
-        path.rsplit_once("::")
-            .map(|(a, b)| (a.to_owned(), b.to_owned()))
-    }) {
-        modules.entry(module).or_default().insert(name);
-    }
-    modules
-        .iter()
-        .flat_map(|(module, names)| {
-            imports::declaration("pub use", module, names.iter().map(String::as_str))
-        })
-        .collect()
-}
-
-/// The module with the types of a custom kind, relative to the module of the kind.
-fn types_module(resource: &CustomResource) -> String {
-    format!(
-        "super::types::{}::{}",
-        resource.module,
-        resource.main_version().module
     )
 }

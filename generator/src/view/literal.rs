@@ -1,6 +1,9 @@
-//! Literals of Rust for texts and JSON values of any content.
+//! Expressions for texts and JSON values of any content.
 
+use proc_macro2::{Literal, TokenStream};
+use quote::quote;
 use serde_json::{Number, Value};
+use syn::{Expr, parse_quote};
 
 /// The most values in one `json!`, whose expansion is recursive and limited by the compiler.
 const MOST_VALUES: usize = 24;
@@ -11,13 +14,19 @@ pub(super) fn string(text: &str) -> String {
 }
 
 /// A literal of a JSON text, raw so that it stays readable, with as many hashes as it needs.
-pub(super) fn json_text(text: &str) -> String {
+pub(super) fn raw_json(text: &str) -> String {
     let text: String = text.chars().map(escaped_in_json).collect();
     let mut hashes = "#".to_owned();
     while text.contains(&format!("\"{hashes}")) {
         hashes.push('#');
     }
     format!("r{hashes}\"{text}\"{hashes}")
+}
+
+/// The same literal as an expression.
+pub(super) fn json_text(text: &str) -> Expr {
+    let literal: Literal = raw_json(text).parse().expect("it has enough hashes");
+    parse_quote!(#literal)
 }
 
 /// A character inside of a JSON text; one that rustc rejects can only be inside of a string there.
@@ -30,14 +39,15 @@ fn escaped_in_json(c: char) -> String {
 }
 
 /// A JSON value as an expression of the type `serde_json::Value`.
-pub(super) fn json(value: &Value) -> String {
+pub(super) fn json(value: &Value) -> Expr {
     if size(value) > MOST_VALUES {
-        let text = string(&value.to_string());
-        return format!(
-            "serde_json::from_str::<serde_json::Value>({text}).expect(\"this is JSON\")"
-        );
+        let text = value.to_string();
+        return parse_quote! {
+            ::serde_json::from_str::<::serde_json::Value>(#text).expect("this is JSON")
+        };
     }
-    format!("serde_json::json!({})", inner(value))
+    let value = inner(value);
+    parse_quote!(::serde_json::json!(#value))
 }
 
 fn size(value: &Value) -> usize {
@@ -48,51 +58,64 @@ fn size(value: &Value) -> usize {
     }
 }
 
-/// A value inside of `json!`, where strings need Rust's escapes, not JSON's.
-fn inner(value: &Value) -> String {
+/// A value inside of `json!`.
+fn inner(value: &Value) -> TokenStream {
     match value {
-        Value::Null | Value::Bool(_) => value.to_string(),
+        Value::Null => quote!(null),
+        Value::Bool(value) => quote!(#value),
         Value::Number(number) => self::number(number),
-        Value::String(text) => string(text),
+        Value::String(text) => quote!(#text),
         Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(inner).collect();
-            format!("[{}]", items.join(", "))
+            let items = items.iter().map(inner);
+            quote!([#(#items),*])
         }
         Value::Object(entries) => {
-            let entries: Vec<String> = entries
-                .iter()
-                .map(|(key, value)| format!("{}: {}", string(key), inner(value)))
-                .collect();
-            format!("{{{}}}", entries.join(", "))
+            let keys = entries.keys();
+            let values = entries.values().map(inner);
+            quote!({#(#keys: #values),*})
         }
     }
 }
 
 /// A number; without a suffix, rustc takes an integer for an `i32`.
-fn number(number: &Number) -> String {
-    let suffix = match (number.as_i64(), number.as_u64()) {
-        (Some(value), _) if i32::try_from(value).is_ok() => "",
-        (Some(_), _) => "i64",
-        (None, Some(_)) => "u64",
-        (None, None) => "",
+fn number(number: &Number) -> TokenStream {
+    let (minus, literal) = match (number.as_i64(), number.as_u64()) {
+        (Some(value), _) => {
+            let is_small = i32::try_from(value).is_ok();
+            let suffix = if is_small { "" } else { "i64" };
+            (value < 0, format!("{}{suffix}", value.unsigned_abs()))
+        }
+        (None, Some(value)) => (false, format!("{value}u64")),
+        (None, None) => {
+            let value = number.as_f64().unwrap_or_default();
+            (value.is_sign_negative(), format!("{:?}", value.abs()))
+        }
     };
-    format!("{number}{suffix}")
+    let literal: Literal = literal.parse().expect("it is a number");
+    if minus {
+        quote!(-#literal)
+    } else {
+        quote!(#literal)
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use quote::ToTokens as _;
+
     use super::*;
 
     #[test]
     fn raw_strings_end_where_they_should() {
-        assert_eq!(json_text("{}"), "r#\"{}\"#");
-        assert_eq!(json_text("\"#\"##"), "r###\"\"#\"##\"###");
-        assert_eq!(json_text("\"\u{202e}\""), "r#\"\"\\u202e\"\"#");
+        assert_eq!(raw_json("{}"), "r#\"{}\"#");
+        assert_eq!(raw_json("\"#\"##"), "r###\"\"#\"##\"###");
+        assert_eq!(raw_json("\"\u{202e}\""), "r#\"\"\\u202e\"\"#");
     }
 
     #[test]
     fn large_values_do_not_reach_the_recursion_limit() {
         let items: Value = (0..MOST_VALUES).collect();
-        assert!(json(&items).starts_with("serde_json::from_str"));
+        let text = json(&items).to_token_stream().to_string();
+        assert!(text.contains("from_str"), "{text}");
     }
 }

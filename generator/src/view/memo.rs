@@ -4,6 +4,7 @@ use super::layout::wrap;
 use super::phrases::object;
 use super::stub::NameStyle;
 use crate::model::operator::HandledKind;
+use crate::rust::RustType;
 
 /// The width of a doc comment at the top level.
 const DOC_WIDTH: usize = 96;
@@ -23,7 +24,8 @@ pub fn declaration(kind: &HandledKind, names: NameStyle<'_>) -> Vec<String> {
     );
     let doc = wrap(&doc, DOC_WIDTH);
     let doc = doc.into_iter().map(|line| format!("/// {line}"));
-    let (memo, object) = (names.prelude(ASSOCIATED), names.of_kind(&kind.type_name));
+    let object = names.ty(&RustType::named(kind.object_path()));
+    let memo = names.prelude(ASSOCIATED);
     doc.chain([
         "#[derive(Debug, Default)]".to_owned(),
         format!("pub struct {name} {{}}"),

@@ -1,24 +1,23 @@
 //! The methods of a kind's trait: names, signatures and doc comments.
 
-use std::fmt;
 use std::time::Duration;
+
+use syn::parse_quote;
 
 use crate::load::manifest::{Operation, Trigger};
 use crate::model::handler::{
-    ChangeTriggers, FilterSubject, FilterTest, Handler, HandlerCause, HandlerFilter, ImportedType,
-    TimerSchedule, TypedField,
+    ChangeTriggers, FilterSubject, FilterTest, Handler, HandlerCause, HandlerFilter, TimerSchedule,
+    TypedField,
 };
 use crate::model::operator::HandledKind;
 use crate::model::webhook::{Webhook, WebhookEndpoint, WebhookRole};
+use crate::rust::{RustPath, RustType};
 use crate::view::layout::wrap;
 use crate::view::phrases::{self, article};
 
 /// The width of a doc comment inside of a trait or an `impl`; indentation and slashes take eight
 /// columns.
 pub(super) const DOC_WIDTH: usize = 92;
-
-/// The object type of a webhook whose requests contain other objects than those of its kind.
-pub(super) const JSON: &str = "serde_json::Value";
 
 /// A method that the user's operator implements.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,29 +55,29 @@ pub enum MethodSignature {
 /// The context type of a handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ContextType {
-    /// `Change<Kind>`.
-    Change(String),
-    /// `FieldChange<Kind, Type>`.
-    Field(String, ImportedType),
-    /// `Seen<Kind>`.
-    Event(String),
-    /// `Validation<Kind>`, or of JSON.
-    Validation(String),
-    /// `Mutation<Kind>`, or of JSON.
-    Mutation(String),
-    /// `Daemon<Kind>`.
-    Daemon(String),
-    /// `Tick<Kind>`.
-    Timer(String),
-    /// `Indexing<Kind>`, for the index of this type.
-    Index(String, String),
-    /// `Startup`.
+    /// `ChangeContext<Kind>`.
+    Change(RustType),
+    /// `FieldContext<Kind, Type>`.
+    Field(RustType, RustType),
+    /// `EventContext<Kind>`.
+    Event(RustType),
+    /// `ValidationContext<Kind>`, or of JSON.
+    Validation(RustType),
+    /// `MutationContext<Kind>`, or of JSON.
+    Mutation(RustType),
+    /// `DaemonContext<Kind>`.
+    Daemon(RustType),
+    /// `TimerContext<Kind>`.
+    Timer(RustType),
+    /// `IndexContext<Kind>`, for the index of this type.
+    Index(RustType, RustType),
+    /// `StartupContext`.
     Startup,
-    /// `Cleanup`.
+    /// `CleanupContext`.
     Cleanup,
-    /// `Login`.
+    /// `LoginContext`.
     Login,
-    /// `Probe`.
+    /// `ProbeContext`.
     Probe,
 }
 
@@ -86,11 +85,11 @@ pub enum ContextType {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PredicateArgument {
     /// `&Kind`.
-    Object(String),
+    Object(RustType),
     /// `Option<&str>`.
     Text,
     /// `Option<&Type>`.
-    Field(ImportedType),
+    Field(RustType),
 }
 
 /// The methods of a kind without duplicates, predicates after the handlers that use them.
@@ -103,7 +102,8 @@ pub fn methods(kind: &HandledKind) -> Vec<TraitMethod> {
         .map(|handler| handler_method(kind, handler));
     let predicates = kind.handlers.iter().flat_map(|handler| {
         predicate_methods(
-            &kind.type_name,
+            kind,
+            &object(kind),
             &handler.method,
             &handler.filters,
             handler.field(),
@@ -115,7 +115,8 @@ pub fn methods(kind: &HandledKind) -> Vec<TraitMethod> {
         .map(|webhook| webhook_method(kind, webhook));
     let webhook_predicates = kind.webhooks.iter().flat_map(|webhook| {
         predicate_methods(
-            reviewed(kind, webhook),
+            kind,
+            &reviewed(kind, webhook),
             &webhook.method,
             &webhook.filters,
             webhook.field.as_ref(),
@@ -148,7 +149,7 @@ pub fn methods(kind: &HandledKind) -> Vec<TraitMethod> {
 /// The context of a handler of this kind.
 #[must_use]
 pub fn context(kind: &HandledKind, handler: &Handler) -> ContextType {
-    let object = kind.type_name.clone();
+    let object = object(kind);
     match &handler.cause {
         HandlerCause::Change(_) => ContextType::Change(object),
         HandlerCause::Field { field, .. } => ContextType::Field(object, field.rust_type.clone()),
@@ -156,7 +157,7 @@ pub fn context(kind: &HandledKind, handler: &Handler) -> ContextType {
         HandlerCause::Daemon(_) => ContextType::Daemon(object),
         HandlerCause::Timer(_) => ContextType::Timer(object),
         HandlerCause::Index(indexing) => {
-            ContextType::Index(object, indexing.index.type_name.clone())
+            ContextType::Index(object, RustType::named(indexing.index.path()))
         }
     }
 }
@@ -173,7 +174,6 @@ fn handler_method(kind: &HandledKind, handler: &Handler) -> TraitMethod {
 
 fn delay_method(kind: &HandledKind, handler: &Handler) -> Option<TraitMethod> {
     let name = handler.computed_delay()?;
-    let object = &kind.type_name;
     let text = format!(
         "The delay before `{}` starts for {}.",
         handler.method,
@@ -183,22 +183,27 @@ fn delay_method(kind: &HandledKind, handler: &Handler) -> Option<TraitMethod> {
         name: name.to_owned(),
         doc: wrap(&text, DOC_WIDTH),
         shape: MethodSignature::Delay {
-            object: PredicateArgument::Object(object.clone()),
+            object: PredicateArgument::Object(object(kind)),
         },
     })
 }
 
-/// The type of the objects that a webhook reviews.
-fn reviewed<'a>(kind: &'a HandledKind, webhook: &Webhook) -> &'a str {
+/// The type of the objects of a kind.
+fn object(kind: &HandledKind) -> RustType {
+    RustType::named(kind.object_path())
+}
+
+/// The type of the objects that a webhook reviews; JSON if its requests contain other objects.
+fn reviewed(kind: &HandledKind, webhook: &Webhook) -> RustType {
     if webhook.endpoint.has_the_object() {
-        &kind.type_name
+        object(kind)
     } else {
-        JSON
+        RustType::json()
     }
 }
 
 fn webhook_method(kind: &HandledKind, webhook: &Webhook) -> TraitMethod {
-    let object = reviewed(kind, webhook).to_owned();
+    let object = reviewed(kind, webhook);
     TraitMethod {
         name: webhook.method.clone(),
         doc: wrap(&webhook_sentence(kind, webhook), DOC_WIDTH),
@@ -240,7 +245,8 @@ fn webhook_sentence(kind: &HandledKind, webhook: &Webhook) -> String {
 }
 
 fn predicate_methods(
-    object: &str,
+    kind: &HandledKind,
+    object: &RustType,
     caller: &str,
     filters: &[HandlerFilter],
     field: Option<&TypedField>,
@@ -258,11 +264,11 @@ fn predicate_methods(
         let (argument, argument_type, subject) = match &filter.subject {
             FilterSubject::Object => (
                 "object",
-                PredicateArgument::Object(object.to_owned()),
-                if object == JSON {
+                PredicateArgument::Object(object.clone()),
+                if *object == RustType::json() {
                     "the reviewed object".to_owned()
                 } else {
-                    format!("{} {object}", article(object))
+                    format!("{} {}", article(&kind.type_name), kind.type_name)
                 },
             ),
             FilterSubject::Label(key) => (
@@ -396,31 +402,70 @@ fn occasions(change: &ChangeTriggers) -> String {
     }
 }
 
-// === impl ContextType ===
+// === impl MethodSignature ===
 
-impl ContextType {
-    /// The name of the runtime's type, without generic arguments.
-    #[must_use]
-    pub const fn runtime_type(&self) -> &'static str {
+impl MethodSignature {
+    /// The name and the type of the argument, and the type of the result, in a trait.
+    pub(super) fn parts(&self) -> (&'static str, syn::Type, syn::Type) {
         match self {
-            Self::Change(_) => "ChangeContext",
-            Self::Field(..) => "FieldContext",
-            Self::Event(_) => "EventContext",
-            Self::Validation(_) => "ValidationContext",
-            Self::Mutation(_) => "MutationContext",
-            Self::Daemon(_) => "DaemonContext",
-            Self::Timer(_) => "TimerContext",
-            Self::Index(..) => "IndexContext",
-            Self::Startup => "StartupContext",
-            Self::Cleanup => "CleanupContext",
-            Self::Login => "LoginContext",
-            Self::Probe => "ProbeContext",
+            Self::Handler { context } => {
+                let (argument, output) = (context.ty(), context.result());
+                let result = parse_quote! {
+                    impl ::std::future::Future<Output = #output> + ::std::marker::Send
+                };
+                ("cx", parse_quote!(&mut #argument), result)
+            }
+            Self::Delay { object } => (
+                "object",
+                object.syntax(),
+                parse_quote!(::std::time::Duration),
+            ),
+            Self::Predicate {
+                argument,
+                argument_type,
+            } => (argument, argument_type.syntax(), parse_quote!(bool)),
         }
     }
 
-    /// The result type of the method, without generic arguments.
+    /// Visits the paths of the types.
+    pub(super) fn for_each_path(&self, visit: &mut impl FnMut(&RustPath)) {
+        match self {
+            Self::Handler { context } => {
+                context.ty().for_each_path(visit);
+                context.result().for_each_path(visit);
+            }
+            Self::Delay { object } => object.for_each_path(visit),
+            Self::Predicate { argument_type, .. } => argument_type.for_each_path(visit),
+        }
+    }
+}
+
+// === impl ContextType ===
+
+impl ContextType {
+    /// The type of the context.
     #[must_use]
-    pub const fn result(&self) -> &'static str {
+    pub fn ty(&self) -> RustType {
+        let (name, arguments) = match self {
+            Self::Change(object) => ("ChangeContext", vec![object]),
+            Self::Field(object, field) => ("FieldContext", vec![object, field]),
+            Self::Event(object) => ("EventContext", vec![object]),
+            Self::Validation(object) => ("ValidationContext", vec![object]),
+            Self::Mutation(object) => ("MutationContext", vec![object]),
+            Self::Daemon(object) => ("DaemonContext", vec![object]),
+            Self::Timer(object) => ("TimerContext", vec![object]),
+            Self::Index(object, _) => ("IndexContext", vec![object]),
+            Self::Startup => ("StartupContext", vec![]),
+            Self::Cleanup => ("CleanupContext", vec![]),
+            Self::Login => ("LoginContext", vec![]),
+            Self::Probe => ("ProbeContext", vec![]),
+        };
+        RustType::generic(&runtime(name), arguments.into_iter().cloned())
+    }
+
+    /// The result type of the method.
+    #[must_use]
+    pub fn result(&self) -> RustType {
         match self {
             Self::Change(_)
             | Self::Field(..)
@@ -429,62 +474,35 @@ impl ContextType {
             | Self::Timer(_)
             | Self::Startup
             | Self::Cleanup
-            | Self::Probe => "HandlerResult",
-            Self::Login => "LoginResult",
-            Self::Validation(_) | Self::Mutation(_) => "AdmissionResult",
-            Self::Index(..) => "IndexResult",
-        }
-    }
-
-    /// The index that the method fills.
-    #[must_use]
-    pub fn index(&self) -> Option<&str> {
-        match self {
-            Self::Index(_, index) => Some(index),
-            _ => None,
-        }
-    }
-
-    /// The result type of the method.
-    #[must_use]
-    pub fn full_result(&self) -> String {
-        match self.index() {
-            Some(index) => format!("{}<{index}>", self.result()),
-            None => self.result().to_owned(),
+            | Self::Probe => RustType::external(&runtime("HandlerResult")),
+            Self::Login => RustType::external(&runtime("LoginResult")),
+            Self::Validation(_) | Self::Mutation(_) => {
+                RustType::external(&runtime("AdmissionResult"))
+            }
+            Self::Index(_, index) => RustType::generic(&runtime("IndexResult"), [index.clone()]),
         }
     }
 }
 
-impl fmt::Display for ContextType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Change(object)
-            | Self::Event(object)
-            | Self::Validation(object)
-            | Self::Mutation(object)
-            | Self::Daemon(object)
-            | Self::Timer(object)
-            | Self::Index(object, _) => {
-                write!(f, "{}<{object}>", self.runtime_type())
-            }
-            Self::Field(object, field) => {
-                write!(f, "{}<{object}, {}>", self.runtime_type(), field.text)
-            }
-            Self::Startup | Self::Cleanup | Self::Login | Self::Probe => {
-                f.write_str(self.runtime_type())
-            }
-        }
-    }
+fn runtime(name: &str) -> String {
+    format!("kopf_runtime::{name}")
 }
 
 // === impl PredicateArgument ===
 
-impl fmt::Display for PredicateArgument {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl PredicateArgument {
+    fn syntax(&self) -> syn::Type {
         match self {
-            Self::Object(object) => write!(f, "&{object}"),
-            Self::Text => f.write_str("Option<&str>"),
-            Self::Field(field) => write!(f, "Option<&{}>", field.text),
+            Self::Object(object) => parse_quote!(&#object),
+            Self::Text => parse_quote!(::std::option::Option<&str>),
+            Self::Field(field) => parse_quote!(::std::option::Option<&#field>),
+        }
+    }
+
+    fn for_each_path(&self, visit: &mut impl FnMut(&RustPath)) {
+        match self {
+            Self::Object(ty) | Self::Field(ty) => ty.for_each_path(visit),
+            Self::Text => {}
         }
     }
 }

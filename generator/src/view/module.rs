@@ -1,10 +1,11 @@
 //! The module of a resource: its versions and the embedded definition.
 
-use askama::Template;
+use syn::parse_quote;
 
 use super::{doc_comments, literal, version};
 use crate::model::resource::{CustomResource, TypedVersion};
 use crate::model::type_options::Options;
+use crate::rust::{Lint, RustItem, RustModule, RustPath, ident};
 
 /// The files of a resource's module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,103 +16,100 @@ pub(crate) enum TypesLayout {
     Files,
 }
 
-#[derive(Template)]
-#[template(path = "types/module.rs")]
-struct ModuleView {
-    docs: Vec<String>,
-    versions: Vec<ModuleEntry>,
-    crd: String,
-}
+/// A crate uses only a part of its types.
+const UNUSED: Lint = Lint {
+    names: &["dead_code", "unused_imports"],
+    reason: Some("not all of it is used"),
+};
 
-#[derive(Template)]
-#[template(path = "types/bundle.rs")]
-struct BundleView<'a> {
-    header: &'a str,
-    modules: Vec<ModuleEntry>,
-}
-
-/// A module that is declared, or defined if it has a body.
-struct ModuleEntry {
-    name: String,
-    body: String,
-}
-
-/// The text of the module of a resource.
+/// The module of a resource.
 #[must_use]
 pub(crate) fn resource(
     resource: &CustomResource,
     options: &Options,
     layout: TypesLayout,
-) -> String {
+) -> RustModule {
     let mut versions: Vec<&TypedVersion> = resource.versions.iter().collect();
     versions.sort_by(|a, b| a.module.cmp(&b.module));
-    let versions = versions
+    let mut items: Vec<RustItem> = versions
         .into_iter()
-        .map(|version| ModuleEntry {
-            name: version.module.to_string(),
+        .map(|version| RustItem::Module {
+            name: ident(version.module.as_str()),
+            keeps_layout: layout == TypesLayout::Inline,
             body: match layout {
-                TypesLayout::Inline => indent(&self::version(resource, version, options)),
-                TypesLayout::Files => String::new(),
+                TypesLayout::Inline => Some(version::module(resource, version, options)),
+                TypesLayout::Files => None,
             },
         })
         .collect();
-    let view = ModuleView {
-        docs: doc_comments::inner::<&str>(&summary(resource), &[]),
-        versions,
-        crd: match layout {
-            TypesLayout::Inline => literal::json_text(&resource.crd_json),
-            TypesLayout::Files => format!("include_str!(\"{}/crd.json\")", resource.module.bare()),
-        },
+    let json: syn::Expr = match layout {
+        TypesLayout::Inline => literal::json_text(&resource.crd_json),
+        TypesLayout::Files => {
+            let file = format!("{}/crd.json", resource.module.bare());
+            parse_quote!(include_str!(#file))
+        }
     };
-    let text = view.render().expect("writing to a string cannot fail");
-    text.trim_end().to_owned() + "\n"
+    let definition = RustPath::external(
+        "k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition",
+    );
+    items.push(RustItem::code(parse_quote! {
+        /// The CRD from which these types were generated, as JSON.
+        pub const CRD: &str = #json;
+    }));
+    items.push(RustItem::code(parse_quote! {
+        /// The CRD from which these types were generated.
+        pub fn crd() -> #definition {
+            ::serde_json::from_str(CRD).expect("the generator has parsed this CRD")
+        }
+    }));
+    RustModule {
+        docs: doc_comments::lines::<&str>(&summary(resource), &[]),
+        allowed: vec![UNUSED],
+        items,
+        ..RustModule::default()
+    }
 }
 
-/// The text of the module of a version.
+/// The module of a version.
 #[must_use]
 pub(crate) fn version(
     resource: &CustomResource,
     version: &TypedVersion,
     options: &Options,
-) -> String {
-    version::render(resource, version, options)
-        .trim_end()
-        .to_owned()
-        + "\n"
+) -> RustModule {
+    version::module(resource, version, options)
 }
 
-/// One text with a module per resource.
+/// One module with a module per resource.
 #[must_use]
-pub(crate) fn bundle(resources: &[CustomResource], options: &Options, header: &str) -> String {
-    bundled(resources, header, |resource| {
-        indent(&self::resource(resource, options, TypesLayout::Inline))
+pub(crate) fn bundle(resources: &[CustomResource], options: &Options) -> RustModule {
+    bundled(resources, |resource| {
+        Some(self::resource(resource, options, TypesLayout::Inline))
     })
 }
 
-/// One text that declares the modules of all resources.
+/// One module that declares the modules of all resources.
 #[must_use]
-pub(crate) fn index(resources: &[CustomResource], header: &str) -> String {
-    bundled(resources, header, |_| String::new())
+pub(crate) fn index(resources: &[CustomResource]) -> RustModule {
+    bundled(resources, |_| None)
 }
 
 fn bundled(
     resources: &[CustomResource],
-    header: &str,
-    body: impl Fn(&CustomResource) -> String,
-) -> String {
+    body: impl Fn(&CustomResource) -> Option<RustModule>,
+) -> RustModule {
     let mut resources: Vec<&CustomResource> = resources.iter().collect();
     resources.sort_by(|a, b| a.module.cmp(&b.module));
-    let modules = resources
-        .into_iter()
-        .map(|resource| ModuleEntry {
-            name: resource.module.to_string(),
-            body: body(resource),
-        })
-        .collect();
-    let text = BundleView { header, modules }
-        .render()
-        .expect("writing to a string cannot fail");
-    text.trim_end().to_owned() + "\n"
+    let items = resources.into_iter().map(|resource| RustItem::Module {
+        name: ident(resource.module.as_str()),
+        keeps_layout: true,
+        body: body(resource),
+    });
+    RustModule {
+        docs: vec!["Types of custom resources.".to_owned()],
+        items: items.collect(),
+        ..RustModule::default()
+    }
 }
 
 fn summary(resource: &CustomResource) -> String {
@@ -123,18 +121,4 @@ fn summary(resource: &CustomResource) -> String {
         resource.group,
         stored.unwrap_or_default()
     )
-}
-
-fn indent(text: &str) -> String {
-    let lines: Vec<String> = text
-        .lines()
-        .map(|line| {
-            if line.is_empty() {
-                String::new()
-            } else {
-                format!("    {line}")
-            }
-        })
-        .collect();
-    lines.join("\n")
 }

@@ -1,64 +1,70 @@
 //! `src/generated.rs`: the operator, assembled from its kinds.
 
-use std::time::Duration;
+use proc_macro2::Literal;
+use syn::{Expr, parse_quote};
 
-use askama::Template;
-
+use super::expression::call;
 use super::hooks;
-use super::literal;
+use super::registration::{duration, number};
 use crate::load::manifest::{
     ConfigurationOwner, SettingValue, SettingsSection, Ties, TunedSection,
 };
 use crate::model::coordination::{DEFAULT_PEERING, LeaderElection, Membership, Peering};
-use crate::model::operator::{HandledKind, KindOrigin, Operator};
+use crate::model::operator::{KindOrigin, Operator};
+use crate::rust::{Lint, RustItem, RustModule, RustPath, ident};
 
 /// The version of the interface between generated code and the runtime.
 pub const CODEGEN_ABI: u32 = 2;
 
+/// A crate uses only a part of the generated code.
+const UNUSED: Lint = Lint {
+    names: &["dead_code"],
+    reason: Some("an operator rarely uses every field of every type"),
+};
+
 /// The root of the generated code.
-#[derive(Debug, Template)]
-#[template(path = "generated/operator.rs")]
-pub struct OperatorView<'a> {
-    name: &'a str,
-    abi: u32,
-    kinds: Vec<KindLine<'a>>,
-    has_indices: bool,
-    has_hooks: bool,
-    /// The traits that the state implements.
-    bounds: Vec<String>,
-    has_types: bool,
-    /// The paths of the CRDs from the generated file, as literals.
-    crd_files: Vec<String>,
-    /// The settings of the peering, if they differ from the default.
-    peering: Option<String>,
-    leader_election: Option<String>,
-    webhooks: Option<String>,
-    /// The settings, if they differ from the default.
-    settings: Option<String>,
-    /// The scope, if it is not the whole cluster.
-    namespaces: Option<String>,
+#[must_use]
+pub fn module(operator: &Operator) -> RustModule {
+    let kinds = operator.kinds.iter().map(|kind| kind.module.as_str());
+    let indices = (!operator.indices().is_empty()).then_some("indices");
+    let hooks = (!operator.hooks.is_empty()).then_some(hooks::MODULE);
+    let types = custom_modules(operator).next().map(|_| "types");
+    let modules = kinds.chain(indices).chain(hooks).chain(types);
+    let mut items: Vec<RustItem> = modules.map(declared).collect();
+    let abi = Literal::u32_unsuffixed(CODEGEN_ABI);
+    items.push(RustItem::code(parse_quote! {
+        const _: () = ::kopf_runtime::assert_codegen_abi(#abi);
+    }));
+    items.push(function(operator));
+    RustModule {
+        docs: vec![format!(
+            "The operator `{}`, generated from `kopf.yaml`: types, handler traits and registration.",
+            operator.name
+        )],
+        allowed: vec![UNUSED],
+        location: vec!["generated".to_owned()],
+        items,
+        ..RustModule::default()
+    }
 }
 
-#[derive(Debug)]
-struct KindLine<'a> {
-    module: &'a str,
+/// `src/generated/types.rs`: the modules of all custom kinds; `None` if there is no such kind.
+#[must_use]
+pub fn types_module(operator: &Operator) -> Option<RustModule> {
+    let items: Vec<RustItem> = custom_modules(operator).map(declared).collect();
+    (!items.is_empty()).then(|| RustModule {
+        docs: vec!["The types of the custom kinds, generated from their CRDs.".to_owned()],
+        items,
+        ..RustModule::default()
+    })
 }
 
-/// `src/generated/types.rs`: the modules of all custom kinds.
-#[derive(Debug, Template)]
-#[template(path = "generated/types.rs")]
-pub struct TypesView<'a> {
-    modules: Vec<&'a str>,
-}
-
-// === impl TypesView ===
-
-impl<'a> TypesView<'a> {
-    /// Declares a module for each custom kind; `None` if there is no such kind.
-    #[must_use]
-    pub fn new(operator: &'a Operator) -> Option<Self> {
-        let modules: Vec<_> = custom_modules(operator).collect();
-        (!modules.is_empty()).then_some(Self { modules })
+fn declared(module: &str) -> RustItem {
+    RustItem::Module {
+        name: ident(module),
+        // The whole folder has an attribute in `main.rs`.
+        keeps_layout: false,
+        body: None,
     }
 }
 
@@ -69,161 +75,196 @@ fn custom_modules(operator: &Operator) -> impl Iterator<Item = &str> {
     })
 }
 
+/// The function that makes the operator.
+fn function(operator: &Operator) -> RustItem {
+    let has_hooks = !operator.hooks.is_empty();
+    let kinds = operator.kinds.iter();
+    let bounds = kinds.map(|kind| (kind.module.as_str(), kind.handlers_trait()));
+    let hooks_bound = has_hooks.then(|| (hooks::MODULE, hooks::TRAIT.to_owned()));
+    let bounds: Vec<syn::Path> = bounds
+        .chain(hooks_bound)
+        .map(|(module, name)| {
+            let (module, name) = (ident(module), ident(&name));
+            parse_quote!(#module::#name)
+        })
+        .collect();
+    let chain = chain(operator);
+    let function = if bounds.is_empty() {
+        parse_quote! {
+            /// The operator, with the methods of `state` as its handlers.
+            pub fn operator<S>(_state: S) -> ::kopf_runtime::Operator {
+                #chain
+            }
+        }
+    } else {
+        parse_quote! {
+            /// The operator, with the methods of `state` as its handlers.
+            pub fn operator<S>(state: S) -> ::kopf_runtime::Operator
+            where
+                S: #(#bounds)+*,
+            {
+                let state = ::std::sync::Arc::new(state);
+                #chain
+            }
+        }
+    };
+    RustItem::code(function)
+}
+
+fn chain(operator: &Operator) -> Expr {
+    let name = &operator.name;
+    let mut chain: Expr = parse_quote!(::kopf_runtime::Operator::new(#name));
+    let options = [
+        ("namespaces", namespaces(operator)),
+        ("peering", peering(&operator.peering)),
+        (
+            "leader_election",
+            operator.leader_election.as_ref().map(leader_election),
+        ),
+        ("settings", settings(&operator.settings)),
+    ];
+    for (method, option) in options {
+        if let Some(option) = option {
+            chain = call(chain, method, [option]);
+        }
+    }
+    if !operator.hooks.is_empty() {
+        let hooks = ident(hooks::MODULE);
+        chain = call(chain, "handlers", [parse_quote!(#hooks::handlers(&state))]);
+    }
+    for kind in &operator.kinds {
+        let module = ident(&kind.module);
+        chain = call(chain, "resource", [parse_quote!(#module::resource(&state))]);
+    }
+    if let Some(webhooks) = webhooks(operator) {
+        chain = call(chain, "webhooks", [webhooks]);
+    }
+    for file in &operator.crd_files {
+        let path = format!("../{}", file.path);
+        chain = call(chain, "crd", [parse_quote!(include_str!(#path))]);
+    }
+    chain
+}
+
 /// The options of the webhook server, if they differ from the default.
-fn webhooks(operator: &Operator) -> Option<String> {
+fn webhooks(operator: &Operator) -> Option<Expr> {
     let admission = &operator.admission;
     if !operator.has_webhooks() {
         return None;
     }
     let service = operator.webhook_service();
+    let default: Expr = parse_quote!(::kopf_runtime::admission::Webhooks::default());
     match admission.configuration {
         ConfigurationOwner::Managed if admission.is_named => {
-            Some(format!(".managed({:?})", admission.name))
+            let name = &admission.name;
+            Some(parse_quote!(#default.managed(#name)))
         }
         ConfigurationOwner::Managed => None,
         ConfigurationOwner::CertManager => {
-            Some(format!(".unmanaged().certificates_in({service:?})"))
+            Some(parse_quote!(#default.unmanaged().certificates_in(#service)))
         }
     }
 }
 
-// === impl OperatorView ===
-
-impl<'a> OperatorView<'a> {
-    /// Prepares the root of `operator`.
-    #[must_use]
-    pub fn new(operator: &'a Operator) -> Self {
-        let line = |kind: &'a HandledKind| KindLine {
-            module: &kind.module,
-        };
-        let has_hooks = !operator.hooks.is_empty();
-        Self {
-            name: &operator.name,
-            abi: CODEGEN_ABI,
-            bounds: operator
-                .kinds
-                .iter()
-                .map(|kind| format!("{}::{}", kind.module, kind.handlers_trait()))
-                .chain(has_hooks.then(|| format!("{}::{}", hooks::MODULE, hooks::TRAIT)))
-                .collect(),
-            kinds: operator.kinds.iter().map(line).collect(),
-            has_indices: !operator.indices().is_empty(),
-            has_hooks,
-            has_types: custom_modules(operator).next().is_some(),
-            crd_files: operator
-                .crd_files
-                .iter()
-                .map(|file| literal::string(&format!("../{}", file.path)))
-                .collect(),
-            peering: peering(&operator.peering),
-            leader_election: operator.leader_election.as_ref().map(leader_election),
-            webhooks: webhooks(operator),
-            settings: settings(&operator.settings),
-            namespaces: namespaces(operator),
-        }
-    }
-}
-
-fn settings(sections: &[TunedSection]) -> Option<String> {
+fn settings(sections: &[TunedSection]) -> Option<Expr> {
     const SETTINGS: &str = "kopf_runtime::Settings";
-    let fields: Vec<String> = sections.iter().map(section).collect();
+    let fields: Vec<syn::FieldValue> = sections.iter().map(section).collect();
     match fields.len() {
         0 => None,
-        SettingsSection::SECTIONS => Some(format!("{SETTINGS} {{ {} }}", fields.join(", "))),
-        _ => Some(literal(
-            SETTINGS,
-            &fields,
-            &format!("{SETTINGS}::default()"),
-        )),
+        SettingsSection::SECTIONS => Some(parse_quote!(::kopf_runtime::Settings { #(#fields),* })),
+        _ => Some(tuned(SETTINGS, &fields, None)),
     }
 }
 
-fn section(section: &TunedSection) -> String {
-    let TunedSection {
-        field,
-        type_name,
-        conversion,
-        ..
-    } = section;
+fn section(section: &TunedSection) -> syn::FieldValue {
+    let field = ident(section.field);
     let fields = section.fields.iter();
-    let fields: Vec<String> = fields
-        .map(|(field, value)| format!("{field}: {}", setting(value)))
+    let fields: Vec<syn::FieldValue> = fields
+        .map(|(field, value)| self::field(field, &setting(value)))
         .collect();
-    let name = format!("kopf_runtime::{type_name}");
-    if section.is_complete {
-        format!("{field}: {name} {{ {} }}{conversion}", fields.join(", "))
+    let name = format!("kopf_runtime::{}", section.type_name);
+    let value = if section.is_complete {
+        let path = RustPath::external(&name);
+        parse_quote!(#path { #(#fields),* })
     } else {
-        let default = format!("{name}::default()");
-        let tuned = literal(&name, &fields, &default);
-        format!("{field}: {tuned}{conversion}")
-    }
+        tuned(&name, &fields, None)
+    };
+    let value = match section.conversion {
+        Some(method) => call(value, method, []),
+        None => value,
+    };
+    parse_quote!(#field: #value)
 }
 
-fn setting(value: &SettingValue) -> String {
+fn field(name: &str, value: &Expr) -> syn::FieldValue {
+    let name = ident(name);
+    parse_quote!(#name: #value)
+}
+
+fn setting(value: &SettingValue) -> Expr {
     match value {
         SettingValue::Duration(time) => duration(*time),
         SettingValue::Durations(times) => {
-            let times: Vec<String> = times.iter().copied().map(duration).collect();
-            format!("vec![{}]", times.join(", "))
+            let times = times.iter().copied().map(duration);
+            parse_quote!(vec![#(#times),*])
         }
-        SettingValue::Flag(flag) => flag.to_string(),
-        SettingValue::Count(number) => number.to_string(),
-        SettingValue::Limit(number) => format!("Some({number})"),
-        SettingValue::Text(text) => owned(text),
-        SettingValue::Texts(texts) => {
-            let texts: Vec<String> = texts.iter().map(|text| owned(text)).collect();
-            format!("vec![{}]", texts.join(", "))
+        SettingValue::Flag(flag) => parse_quote!(#flag),
+        SettingValue::Count(count) => number((*count).into()),
+        SettingValue::Limit(count) => {
+            let count = number((*count).into());
+            parse_quote!(::std::option::Option::Some(#count))
         }
-        SettingValue::Variant(variant) => format!("kopf_runtime::{variant}"),
+        SettingValue::Text(text) => parse_quote!(#text.to_owned()),
+        SettingValue::Texts(texts) => parse_quote!(vec![#(#texts.to_owned()),*]),
+        SettingValue::Variant(variant) => {
+            let path = RustPath::external(&format!("kopf_runtime::{variant}"));
+            parse_quote!(#path)
+        }
     }
 }
 
-fn owned(text: &str) -> String {
-    format!("{text:?}.to_owned()")
+fn namespaces(operator: &Operator) -> Option<Expr> {
+    let patterns = &operator.namespaces;
+    (!patterns.is_empty())
+        .then(|| parse_quote!(::kopf_runtime::Namespaces::matching([#(#patterns),*])))
 }
 
-fn namespaces(operator: &Operator) -> Option<String> {
-    let patterns: Vec<String> = operator
-        .namespaces
-        .iter()
-        .map(|it| format!("{it:?}"))
-        .collect();
-    let patterns = patterns.join(", ");
-    (!patterns.is_empty()).then(|| format!("kopf_runtime::Namespaces::matching([{patterns}])"))
-}
-
-fn peering(peering: &Peering) -> Option<String> {
+fn peering(peering: &Peering) -> Option<Expr> {
     const SETTINGS: &str = "kopf_runtime::PeeringSettings";
     let (membership, base) = match peering {
-        Peering::Standalone => return Some(format!("{SETTINGS}::standalone()")),
+        Peering::Standalone => {
+            return Some(parse_quote!(::kopf_runtime::PeeringSettings::standalone()));
+        }
         Peering::Auto(membership) if *membership == Membership::default() => return None,
-        Peering::Auto(membership) => (membership, format!("{SETTINGS}::default()")),
+        Peering::Auto(membership) => (membership, None),
         Peering::Mandatory(membership) => {
             let name = membership.peering();
-            (membership, format!("{SETTINGS}::named({name:?})"))
+            let named = parse_quote!(::kopf_runtime::PeeringSettings::named(#name));
+            (membership, Some(named))
         }
     };
-    let mut fields = Vec::new();
+    let mut fields: Vec<syn::FieldValue> = Vec::new();
     if matches!(peering, Peering::Auto(_)) && membership.peering() != DEFAULT_PEERING {
-        fields.push(format!("name: {:?}.to_owned()", membership.peering()));
+        let name = membership.peering();
+        fields.push(parse_quote!(name: #name.to_owned()));
     }
     if membership.priority != 0 {
-        fields.push(format!("priority: {}", membership.priority));
+        let priority = super::default_value::integer(membership.priority.into());
+        fields.push(parse_quote!(priority: #priority));
     }
     if let Some(lifetime) = membership.lifetime {
-        fields.push(format!("lifetime: {}", duration(lifetime)));
+        fields.push(field("lifetime", &duration(lifetime)));
     }
     if membership.stealth {
-        fields.push("stealth: true".to_owned());
+        fields.push(parse_quote!(stealth: true));
     }
     if membership.ties == Ties::FirstIdentity {
-        fields.push("ties: kopf_runtime::Ties::FirstIdentity".to_owned());
+        fields.push(parse_quote!(ties: ::kopf_runtime::Ties::FirstIdentity));
     }
-    Some(literal(SETTINGS, &fields, &base))
+    Some(tuned(SETTINGS, &fields, base))
 }
 
-fn leader_election(election: &LeaderElection) -> String {
-    const SETTINGS: &str = "kopf_runtime::LeaderElectionSettings";
+fn leader_election(election: &LeaderElection) -> Expr {
     let times = [
         ("lease_duration", election.lease_duration),
         ("renew_deadline", election.renew_deadline),
@@ -231,26 +272,20 @@ fn leader_election(election: &LeaderElection) -> String {
     ];
     let times = times
         .into_iter()
-        .filter_map(|(field, time)| Some(format!("{field}: {}", duration(time?))));
-    let fields: Vec<String> = [format!("name: Some({:?}.to_owned())", election.lease)]
-        .into_iter()
-        .chain(times)
-        .collect();
-    literal(SETTINGS, &fields, &format!("{SETTINGS}::default()"))
+        .filter_map(|(name, time)| Some(field(name, &duration(time?))));
+    let lease = &election.lease;
+    let name: syn::FieldValue = parse_quote!(name: ::std::option::Option::Some(#lease.to_owned()));
+    let fields: Vec<syn::FieldValue> = [name].into_iter().chain(times).collect();
+    tuned("kopf_runtime::LeaderElectionSettings", &fields, None)
 }
 
-/// A struct with these fields, and the others from `base`.
-fn literal(name: &str, fields: &[String], base: &str) -> String {
+/// A struct with these fields, and the others from `base` or else from its default.
+fn tuned(path: &str, fields: &[syn::FieldValue], base: Option<Expr>) -> Expr {
+    let path = RustPath::external(path);
+    let base = base.unwrap_or_else(|| parse_quote!(#path::default()));
     if fields.is_empty() {
-        return base.to_owned();
-    }
-    format!("{name} {{ {}, ..{base} }}", fields.join(", "))
-}
-
-fn duration(duration: Duration) -> String {
-    if duration.subsec_nanos() == 0 {
-        format!("std::time::Duration::from_secs({})", duration.as_secs())
+        base
     } else {
-        format!("std::time::Duration::from_millis({})", duration.as_millis())
+        parse_quote!(#path { #(#fields,)* ..#base })
     }
 }

@@ -1,8 +1,12 @@
 //! The expressions with which generated code registers handlers at the runtime. All names have
-//! their paths; `format` imports them.
+//! their paths; the module that contains them imports what it can.
 
 use std::time::Duration;
 
+use proc_macro2::Literal;
+use syn::{Expr, parse_quote};
+
+use super::expression::{call, text};
 use super::literal;
 use crate::load::manifest::{ErrorMode, Operation, Trigger};
 use crate::model::handler::{
@@ -10,267 +14,292 @@ use crate::model::handler::{
     RetryOptions, StartDelay, TimerOptions, TimerSchedule,
 };
 use crate::model::webhook::{Webhook, WebhookEndpoint, WebhookRole};
+use crate::rust::{RustPath, ident};
 
 /// The registration of one handler.
-#[derive(Debug)]
 pub(super) struct Registration {
-    pub(super) register: &'static str,
-    pub(super) declaration: String,
-    pub(super) method: String,
+    register: &'static str,
+    /// The arguments before the function.
+    declaration: Vec<Expr>,
+    method: syn::Ident,
+}
+
+// === impl Registration ===
+
+impl Registration {
+    pub(super) fn new(register: &'static str, declaration: Vec<Expr>, method: &str) -> Self {
+        Self {
+            register,
+            declaration,
+            method: ident(method),
+        }
+    }
+
+    /// Calls the method that registers the handler.
+    pub(super) fn call_on(self, receiver: Expr) -> Expr {
+        let method = &self.method;
+        let function = parse_quote!(|state, cx| ::std::boxed::Box::pin(state.#method(cx)));
+        let arguments = self.declaration.into_iter().chain([function]);
+        call(receiver, self.register, arguments)
+    }
 }
 
 pub(super) fn webhook(webhook: &Webhook) -> Registration {
-    let mut declaration = format!("kopf_runtime::WebhookHandler::new({:?})", webhook.id);
+    let id = &webhook.id;
+    let mut declaration: Expr = parse_quote!(::kopf_runtime::WebhookHandler::new(#id));
     if !webhook.operations.is_empty() {
-        let operations = webhook.operations.iter().map(|operation| match operation {
-            Operation::Create => "kopf_runtime::Operation::Create",
-            Operation::Update => "kopf_runtime::Operation::Update",
-            Operation::Delete => "kopf_runtime::Operation::Delete",
-            Operation::Connect => "kopf_runtime::Operation::Connect",
+        let operations = webhook.operations.iter().map(|operation| {
+            RustPath::external(match operation {
+                Operation::Create => "kopf_runtime::Operation::Create",
+                Operation::Update => "kopf_runtime::Operation::Update",
+                Operation::Delete => "kopf_runtime::Operation::Delete",
+                Operation::Connect => "kopf_runtime::Operation::Connect",
+            })
         });
-        let operations = operations.collect::<Vec<_>>().join(", ");
-        declaration += &format!(".operations([{operations}])");
+        declaration = call(
+            declaration,
+            "operations",
+            [parse_quote!([#(#operations),*])],
+        );
     }
-    match &webhook.endpoint {
-        WebhookEndpoint::Main => {}
-        WebhookEndpoint::Subresource(name) => declaration += &format!(".subresource({name:?})"),
-        WebhookEndpoint::All => declaration += ".all_subresources()",
-    }
+    declaration = match &webhook.endpoint {
+        WebhookEndpoint::Main => declaration,
+        WebhookEndpoint::Subresource(name) => call(declaration, "subresource", [text(name)]),
+        WebhookEndpoint::All => call(declaration, "all_subresources", []),
+    };
     for (method, set) in [
         ("side_effects", webhook.side_effects),
         ("ignore_failures", webhook.ignore_failures),
         ("persistent", webhook.persistent),
     ] {
         if set {
-            declaration += &format!(".{method}()");
+            declaration = call(declaration, method, []);
         }
     }
     if let Some(timeout) = webhook.timeout {
-        declaration += &format!(".timeout({})", duration(timeout));
+        declaration = call(declaration, "timeout", [duration(timeout)]);
     }
     if let Some(field) = &webhook.field {
-        declaration += &match value_tests(&webhook.filters) {
-            (Some(value), _, _) => format!(".value({:?}, {value})", field.to_string()),
-            (None, None, None) => format!(".field({:?})", field.to_string()),
-            (None, old, new) => format!(
-                ".transition({:?}, {}, {})",
-                field.to_string(),
-                optional(old),
-                optional(new)
+        let path = text(&field.to_string());
+        declaration = match value_tests(&webhook.filters) {
+            (Some(value), _, _) => call(declaration, "value", [path, value]),
+            (None, None, None) => call(declaration, "field", [path]),
+            (None, old, new) => call(
+                declaration,
+                "transition",
+                [path, optional(old), optional(new)],
             ),
         };
     }
-    declaration.extend(webhook.filters.iter().map(other_filter));
-    declaration += &param(webhook.param.as_ref());
-    Registration {
-        register: match webhook.role {
-            WebhookRole::Validate => "validate",
-            WebhookRole::Mutate => "mutate",
-        },
-        declaration,
-        method: webhook.method.clone(),
-    }
+    let declaration = other_filters(declaration, &webhook.filters);
+    let declaration = param(declaration, webhook.param.as_ref());
+    let register = match webhook.role {
+        WebhookRole::Validate => "validate",
+        WebhookRole::Mutate => "mutate",
+    };
+    Registration::new(register, vec![declaration], &webhook.method)
 }
 
-pub(super) fn param(param: Option<&serde_json::Value>) -> String {
+pub(super) fn param(declaration: Expr, param: Option<&serde_json::Value>) -> Expr {
     match param {
-        None => String::new(),
-        Some(serde_json::Value::String(text)) => format!(".param({text:?})"),
-        Some(other) => format!(".param({})", json_literal(other)),
+        None => declaration,
+        Some(serde_json::Value::String(param)) => call(declaration, "param", [text(param)]),
+        Some(other) => call(declaration, "param", [json_argument(other)]),
     }
 }
 
 pub(super) fn handler(handler: &Handler) -> Registration {
-    let (register, new) = match &handler.cause {
-        HandlerCause::Change(change) => (
-            "change",
-            format!(
-                "kopf_runtime::ChangeHandler::new({:?}, {})",
-                handler.id,
-                on(change)
-            ),
-        ),
+    let id = &handler.id;
+    let mut arguments: Vec<Expr> = Vec::new();
+    let (register, new): (_, Expr) = match &handler.cause {
+        HandlerCause::Change(change) => {
+            let on = on(change);
+            (
+                "change",
+                parse_quote!(::kopf_runtime::ChangeHandler::new(#id, #on)),
+            )
+        }
         HandlerCause::Field { field, within } => {
-            let new = format!(
-                "kopf_runtime::FieldHandler::new({:?}, {:?})",
-                handler.id,
-                field.to_string()
-            );
-            let on = if within.triggers.is_empty() {
-                String::new()
+            let path = text(&field.to_string());
+            let new: Expr = parse_quote!(::kopf_runtime::FieldHandler::new(#id, #path));
+            let new = if within.triggers.is_empty() {
+                new
             } else {
-                format!(".on({})", on(within))
+                call(new, "on", [on(within)])
             };
-            ("field", new + &on)
+            ("field", new)
         }
         HandlerCause::Event { .. } => (
             "event",
-            format!("kopf_runtime::EventHandler::new({:?})", handler.id),
+            parse_quote!(::kopf_runtime::EventHandler::new(#id)),
         ),
-        HandlerCause::Daemon(daemon) => ("daemon", daemon_declaration(&handler.id, daemon)),
-        HandlerCause::Timer(timer) => ("timer", timer_declaration(&handler.id, timer)),
+        HandlerCause::Daemon(daemon) => ("daemon", daemon_declaration(id, daemon)),
+        HandlerCause::Timer(timer) => ("timer", timer_declaration(id, timer)),
         HandlerCause::Index(indexing) => {
-            let index = &indexing.index.type_name;
-            (
-                "index",
-                format!("{index}, kopf_runtime::IndexHandler::new()"),
-            )
+            let index = indexing.index.path();
+            arguments.push(parse_quote!(#index));
+            ("index", parse_quote!(::kopf_runtime::IndexHandler::new()))
         }
     };
-    let options = [
-        retry_options(&handler.retry),
-        field_filters(handler),
-        other_filters(handler),
-        param(handler.param.as_ref()),
-    ];
-    Registration {
-        register,
-        declaration: new + &options.concat(),
-        method: handler.method.clone(),
-    }
+    let declaration = retry_options(new, &handler.retry);
+    let declaration = field_filters(declaration, handler);
+    let declaration = other_filters(declaration, &handler.filters);
+    arguments.push(param(declaration, handler.param.as_ref()));
+    Registration::new(register, arguments, &handler.method)
 }
 
-fn daemon_declaration(id: &str, daemon: &DaemonOptions) -> String {
-    let mut text = format!("kopf_runtime::DaemonHandler::new({id:?})");
-    text += &initial_delay(daemon.initial_delay.as_ref());
+fn daemon_declaration(id: &str, daemon: &DaemonOptions) -> Expr {
+    let new: Expr = parse_quote!(::kopf_runtime::DaemonHandler::new(#id));
+    let mut declaration = initial_delay(new, daemon.initial_delay.as_ref());
     for (option, time) in [
         ("cancellation_backoff", daemon.cancellation_backoff),
         ("cancellation_timeout", daemon.cancellation_timeout),
         ("cancellation_polling", daemon.cancellation_polling),
     ] {
         if let Some(time) = time {
-            text += &format!(".{option}({})", duration(time));
+            declaration = call(declaration, option, [duration(time)]);
         }
     }
-    text
+    declaration
 }
 
-fn timer_declaration(id: &str, timer: &TimerOptions) -> String {
-    let mut text = match timer.schedule {
+fn timer_declaration(id: &str, timer: &TimerOptions) -> Expr {
+    let declaration = match timer.schedule {
         TimerSchedule::Every {
             interval,
             sharp,
             idle,
         } => {
-            let mut text = format!(
-                "kopf_runtime::TimerHandler::every({id:?}, {})",
-                duration(interval)
-            );
+            let interval = duration(interval);
+            let mut every: Expr = parse_quote!(::kopf_runtime::TimerHandler::every(#id, #interval));
             if sharp {
-                text += ".sharp()";
+                every = call(every, "sharp", []);
             }
             if let Some(idle) = idle {
-                text += &format!(".idle({})", duration(idle));
+                every = call(every, "idle", [duration(idle)]);
             }
-            text
+            every
         }
-        TimerSchedule::Idle(idle) => format!(
-            "kopf_runtime::TimerHandler::when_idle({id:?}, {})",
-            duration(idle)
-        ),
+        TimerSchedule::Idle(idle) => {
+            let idle = duration(idle);
+            parse_quote!(::kopf_runtime::TimerHandler::when_idle(#id, #idle))
+        }
     };
-    text += &initial_delay(timer.initial_delay.as_ref());
-    text
+    initial_delay(declaration, timer.initial_delay.as_ref())
 }
 
-fn initial_delay(delay: Option<&StartDelay>) -> String {
+fn initial_delay(declaration: Expr, delay: Option<&StartDelay>) -> Expr {
     match delay {
-        None => String::new(),
-        Some(StartDelay::Fixed(delay)) => format!(".initial_delay({})", duration(*delay)),
-        Some(StartDelay::Computed(name)) => format!(
-            ".initial_delay_by(kopf_runtime::predicate::delay(state, |state, object| state.{name}(object)))"
-        ),
+        None => declaration,
+        Some(StartDelay::Fixed(delay)) => call(declaration, "initial_delay", [duration(*delay)]),
+        Some(StartDelay::Computed(name)) => {
+            let name = ident(name);
+            let delay = parse_quote! {
+                ::kopf_runtime::predicate::delay(state, |state, object| state.#name(object))
+            };
+            call(declaration, "initial_delay_by", [delay])
+        }
     }
 }
 
-fn on(change: &ChangeTriggers) -> String {
-    let mut words = change.triggers.iter().map(|trigger| match trigger {
-        Trigger::Create => "kopf_runtime::On::create()",
-        Trigger::Update => "kopf_runtime::On::update()",
-        Trigger::Delete if change.optional => "kopf_runtime::On::optional_delete()",
-        Trigger::Delete => "kopf_runtime::On::delete()",
-        Trigger::Resume if change.deleted => "kopf_runtime::On::resume_deleted()",
-        Trigger::Resume => "kopf_runtime::On::resume()",
+fn on(change: &ChangeTriggers) -> Expr {
+    let words = change.triggers.iter().map(|trigger| match trigger {
+        Trigger::Create => "create",
+        Trigger::Update => "update",
+        Trigger::Delete if change.optional => "optional_delete",
+        Trigger::Delete => "delete",
+        Trigger::Resume if change.deleted => "resume_deleted",
+        Trigger::Resume => "resume",
         Trigger::Field | Trigger::Event => unreachable!("neither is a kind of change"),
     });
-    let first = words
-        .next()
-        .expect("a change handler has a trigger")
-        .to_owned();
-    words.fold(first, |on, word| format!("{on}.or({word})"))
+    let mut words = words.map(|word| -> Expr {
+        let word = ident(word);
+        parse_quote!(::kopf_runtime::On::#word())
+    });
+    let first = words.next().expect("a change handler has a trigger");
+    words.fold(first, |on, word| call(on, "or", [word]))
 }
 
-pub(super) fn retry_options(retry: &RetryOptions) -> String {
-    let mut text = String::new();
+pub(super) fn retry_options(mut declaration: Expr, retry: &RetryOptions) -> Expr {
     if let Some(errors) = retry.errors {
-        let mode = match errors {
+        let mode = ident(match errors {
             ErrorMode::Ignored => "Ignored",
             ErrorMode::Temporary => "Temporary",
             ErrorMode::Permanent => "Permanent",
-        };
-        text += &format!(".errors(kopf_runtime::ErrorMode::{mode})");
+        });
+        let mode = parse_quote!(::kopf_runtime::ErrorMode::#mode);
+        declaration = call(declaration, "errors", [mode]);
     }
     if let Some(timeout) = retry.timeout {
-        text += &format!(".timeout({})", duration(timeout));
+        declaration = call(declaration, "timeout", [duration(timeout)]);
     }
     if let Some(retries) = retry.retries {
-        text += &format!(".retries({retries})");
+        declaration = call(declaration, "retries", [number(retries.into())]);
     }
     if let Some(backoff) = retry.backoff {
-        text += &format!(".backoff({})", duration(backoff));
+        declaration = call(declaration, "backoff", [duration(backoff)]);
     }
-    text
+    declaration
 }
 
-fn duration(duration: Duration) -> String {
+/// A number without the suffix of its type.
+pub(super) fn number(number: u64) -> Expr {
+    let literal = Literal::u64_unsuffixed(number);
+    parse_quote!(#literal)
+}
+
+pub(super) fn duration(duration: Duration) -> Expr {
+    let seconds = Literal::u64_unsuffixed(duration.as_secs());
     if duration.subsec_nanos() == 0 {
-        format!("std::time::Duration::from_secs({})", duration.as_secs())
+        parse_quote!(::std::time::Duration::from_secs(#seconds))
     } else if duration.subsec_nanos().is_multiple_of(1_000_000) {
-        format!("std::time::Duration::from_millis({})", duration.as_millis())
+        let millis = Literal::u128_unsuffixed(duration.as_millis());
+        parse_quote!(::std::time::Duration::from_millis(#millis))
     } else {
-        format!(
-            "std::time::Duration::new({}, {})",
-            duration.as_secs(),
-            duration.subsec_nanos()
-        )
+        let nanos = Literal::u32_unsuffixed(duration.subsec_nanos());
+        parse_quote!(::std::time::Duration::new(#seconds, #nanos))
     }
 }
 
 /// The filters on the handler's field.
-fn field_filters(handler: &Handler) -> String {
+fn field_filters(declaration: Expr, handler: &Handler) -> Expr {
     let (value, old, new) = value_tests(&handler.filters);
     let without_change = matches!(
         handler.cause,
         HandlerCause::Event { .. } | HandlerCause::Index(_)
     ) || handler.is_background();
     if without_change && let Some(field) = handler.field() {
-        let value = value.unwrap_or_else(|| "kopf_runtime::ValueTest::Present".to_owned());
-        return format!(".value({:?}, {value})", field.to_string());
+        let path = text(&field.to_string());
+        let present = || parse_quote!(::kopf_runtime::ValueTest::Present);
+        let value = value.unwrap_or_else(present);
+        return call(declaration, "value", [path, value]);
     }
     match (value, old, new) {
-        (Some(value), _, _) => format!(".value({value})"),
-        (None, None, None) => String::new(),
-        (None, old, new) => format!(".transition({}, {})", optional(old), optional(new)),
+        (Some(value), _, _) => call(declaration, "value", [value]),
+        (None, None, None) => declaration,
+        (None, old, new) => call(declaration, "transition", [optional(old), optional(new)]),
     }
 }
 
-fn optional(test: Option<String>) -> String {
-    test.map_or("None".to_owned(), |test| format!("Some({test}.into())"))
+fn optional(test: Option<Expr>) -> Expr {
+    match test {
+        None => parse_quote!(::std::option::Option::None),
+        Some(test) => parse_quote!(::std::option::Option::Some(#test.into())),
+    }
 }
 
 /// The tests for the value, the old and the new value of a field.
-fn value_tests(filters: &[HandlerFilter]) -> (Option<String>, Option<String>, Option<String>) {
-    let test = |subject: &FilterSubject| {
+fn value_tests(filters: &[HandlerFilter]) -> (Option<Expr>, Option<Expr>, Option<Expr>) {
+    let test = |subject: &FilterSubject| -> Option<Expr> {
         let filter = filters.iter().find(|filter| filter.subject == *subject)?;
         Some(match &filter.expected {
-            FilterTest::Present => "kopf_runtime::ValueTest::Present".to_owned(),
-            FilterTest::Absent => "kopf_runtime::ValueTest::Absent".to_owned(),
+            FilterTest::Present => parse_quote!(::kopf_runtime::ValueTest::Present),
+            FilterTest::Absent => parse_quote!(::kopf_runtime::ValueTest::Absent),
             FilterTest::Equals(value) => {
-                format!("kopf_runtime::ValueTest::Equals({})", json_literal(value))
+                let value = json_argument(value);
+                parse_quote!(::kopf_runtime::ValueTest::Equals(#value))
             }
-            FilterTest::Predicate(name) => {
-                format!("kopf_runtime::predicate::value(state, |state, value| state.{name}(value))")
-            }
+            FilterTest::Predicate(name) => predicate("value", "value", name),
         })
     };
     (
@@ -280,39 +309,48 @@ fn value_tests(filters: &[HandlerFilter]) -> (Option<String>, Option<String>, Op
     )
 }
 
-/// The filters on labels, annotations and the whole object.
-fn other_filters(handler: &Handler) -> String {
-    handler.filters.iter().map(other_filter).collect()
+/// A filter that calls a method of the state.
+fn predicate(function: &str, argument: &str, method: &str) -> Expr {
+    let (function, argument, method) = (ident(function), ident(argument), ident(method));
+    parse_quote! {
+        ::kopf_runtime::predicate::#function(state, |state, #argument| state.#method(#argument))
+    }
 }
 
-fn other_filter(filter: &HandlerFilter) -> String {
-    let test = || match &filter.expected {
-        FilterTest::Present => "kopf_runtime::TextTest::Present".to_owned(),
-        FilterTest::Absent => "kopf_runtime::TextTest::Absent".to_owned(),
-        FilterTest::Equals(value) => format!(
-            "kopf_runtime::TextTest::Equals({:?}.to_owned())",
-            value.as_str().unwrap_or_default()
-        ),
-        FilterTest::Predicate(name) => {
-            format!("kopf_runtime::predicate::text(state, |state, value| state.{name}(value))")
+/// Adds the filters on labels, annotations and the whole object.
+fn other_filters(declaration: Expr, filters: &[HandlerFilter]) -> Expr {
+    filters.iter().fold(declaration, |declaration, filter| {
+        match (&filter.subject, &filter.expected) {
+            (FilterSubject::Label(key), expected) => {
+                call(declaration, "label", [text(key), text_test(expected)])
+            }
+            (FilterSubject::Annotation(key), expected) => {
+                call(declaration, "annotation", [text(key), text_test(expected)])
+            }
+            (FilterSubject::Object, FilterTest::Predicate(name)) => {
+                call(declaration, "when", [predicate("object", "object", name)])
+            }
+            _ => declaration,
         }
-    };
-    match (&filter.subject, &filter.expected) {
-        (FilterSubject::Label(key), _) => format!(".label({key:?}, {})", test()),
-        (FilterSubject::Annotation(key), _) => format!(".annotation({key:?}, {})", test()),
-        (FilterSubject::Object, FilterTest::Predicate(name)) => {
-            format!(
-                ".when(kopf_runtime::predicate::object(state, |state, object| state.{name}(object)))"
-            )
+    })
+}
+
+fn text_test(expected: &FilterTest) -> Expr {
+    match expected {
+        FilterTest::Present => parse_quote!(::kopf_runtime::TextTest::Present),
+        FilterTest::Absent => parse_quote!(::kopf_runtime::TextTest::Absent),
+        FilterTest::Equals(value) => {
+            let text = value.as_str().unwrap_or_default();
+            parse_quote!(::kopf_runtime::TextTest::Equals(#text.to_owned()))
         }
-        _ => String::new(),
+        FilterTest::Predicate(name) => predicate("text", "value", name),
     }
 }
 
 /// A JSON value as an argument.
-fn json_literal(value: &serde_json::Value) -> String {
+fn json_argument(value: &serde_json::Value) -> Expr {
     match value {
-        serde_json::Value::String(text) => format!("{text:?}.into()"),
+        serde_json::Value::String(text) => parse_quote!(#text.into()),
         other => literal::json(other),
     }
 }

@@ -2,150 +2,155 @@
 
 use std::collections::BTreeSet;
 
-use askama::Template;
+use quote::format_ident;
+use syn::parse_quote;
 
 use super::doc_comments;
-use super::literal;
 use super::member_names::idents;
 use super::phrases::article;
-use super::serde_attributes::{container, rule, serde_lines};
-use super::structure::{FieldOwner, FieldView};
-use super::version_writer::{VersionWriter, print};
+use super::structure::{FieldOwner, container, rest_ident, rule};
+use super::version_writer::{CLONE, DEBUG, DEFAULT, DESERIALIZE, PARTIAL_EQ, VersionWriter};
 use crate::load::crd::Scope;
 use crate::model::default_values::DefaultImpl;
-use crate::model::identifier::{RustIdent, TypeName};
+use crate::model::identifier::RustIdent;
 use crate::model::resource::{CustomResource, TypedVersion};
+use crate::rust::{RustField, RustItem, RustPath, RustStruct, RustType, ident};
 
-#[derive(Template)]
-#[template(path = "types/root.rs")]
-struct RootView<'a> {
-    docs: Vec<String>,
-    attributes: Vec<String>,
-    name: &'a TypeName,
-    fields: Vec<FieldView>,
-    /// The names of the resource, as literals.
-    api_version: String,
-    tag: String,
-    group: String,
-    kind: String,
-    version: String,
-    plural: String,
-    scope: &'static str,
-    serialized: Vec<SerializedView>,
-    rest: Option<RustIdent>,
-}
-
-struct SerializedView {
-    ident: RustIdent,
-    optional: bool,
-    arguments: String,
-}
-
-/// The widest list of arguments that rustfmt leaves on one line.
-const ARGUMENTS_WIDTH: usize = 60;
+/// The metadata of every object.
+const OBJECT_META: &str = "k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta";
 
 impl VersionWriter<'_> {
-    pub(super) fn root(&mut self) -> Vec<String> {
-        for path in [
-            "k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta",
-            "serde::Deserialize",
-            "serde::Serialize",
-            "serde::Serializer",
-            "serde::ser::SerializeMap",
-        ] {
-            self.imports.add(path);
-        }
+    pub(super) fn root(&mut self) -> Vec<RustItem> {
         let (resource, version) = (self.resource, self.version);
         let body = &version.root.body;
         let mut taken = BTreeSet::from([RustIdent::new("metadata")]);
         let idents = idents(&body.fields, &mut taken);
-        let fields = self.fields(
-            body,
-            &idents,
-            &version.root.docs,
-            &mut taken,
-            FieldOwner::Root,
-        );
-        let rest = body
-            .rest
-            .as_ref()
-            .and(fields.last())
-            .map(|field| field.ident.clone());
-        let default = self.defaults.of_struct(body);
-        let derived = match default {
-            DefaultImpl::Derived => &["Default"][..],
-            DefaultImpl::Written | DefaultImpl::Missing => &[],
-        };
-        let mut attributes = vec![self.derives(
-            &["Clone", "Debug"],
-            derived,
-            &["PartialEq", "Deserialize"],
-            &[],
-        )];
-        attributes.extend(serde_lines(&container(rule(body, &idents))));
-        let api_version = literal::string(&format!("{}/{}", resource.group, version.name));
-        let view = RootView {
-            docs: doc_comments::outer::<&str>(&root_text(resource, version), &[]),
-            attributes,
-            name: &resource.type_name,
-            tag: arguments("apiVersion", &api_version, 8),
-            group: literal::string(&resource.group),
-            kind: literal::string(&resource.names.kind),
-            version: literal::string(&version.name),
-            plural: literal::string(&resource.names.plural),
-            api_version,
-            scope: match resource.scope {
-                Scope::Namespaced => "Namespace",
-                Scope::Cluster => "Cluster",
+        let docs = &version.root.docs;
+        let mut fields = self.fields(body, &idents, docs, &mut taken, FieldOwner::Root);
+        let rest = rest_ident(body, &fields);
+        fields.insert(
+            0,
+            RustField {
+                docs: Vec::new(),
+                serde: Vec::new(),
+                name: ident("metadata"),
+                ty: RustType::external(OBJECT_META),
             },
-            serialized: body
-                .fields
-                .iter()
-                .zip(&idents)
-                .map(|(field, ident)| {
-                    SerializedView::new(&field.json, ident, self.defaults.is_optional(field))
-                })
-                .collect(),
+        );
+        let default = self.defaults.of_struct(body);
+        let mut standard = vec![CLONE, DEBUG];
+        standard.extend((default == DefaultImpl::Derived).then_some(DEFAULT));
+        standard.extend([PARTIAL_EQ, DESERIALIZE]);
+        let name = ident(resource.type_name.as_str());
+        let mut items = vec![RustItem::Struct(RustStruct {
+            docs: doc_comments::lines::<&str>(&root_text(resource, version), &[]),
+            derives: self.derives(&standard, &[]),
+            serde: container(rule(body, &idents)),
+            name: name.clone(),
             fields,
-            rest: rest.clone(),
-        };
-        let mut items = vec![print(&view).trim_end().to_owned()];
+        })];
+        items.extend(resource_impls(resource, version, &name));
+        items.push(self.serialize_impl(&idents, &name, rest.as_ref()));
         if default == DefaultImpl::Written {
-            items.push(self.default_impl(
-                &resource.type_name,
-                body,
-                &idents,
-                rest,
-                FieldOwner::Root,
-            ));
+            let owner = FieldOwner::Root;
+            items.push(self.default_impl(&name, body, &idents, rest.as_ref(), owner));
         }
         items
     }
+
+    /// The serialization, which writes the kind although that is not a field.
+    fn serialize_impl(
+        &self,
+        idents: &[RustIdent],
+        name: &syn::Ident,
+        rest: Option<&syn::Ident>,
+    ) -> RustItem {
+        let fields = self.version.root.body.fields.iter().zip(idents);
+        let members = fields.map(|(field, member)| -> syn::Stmt {
+            let (json, member) = (&field.json, ident(member.as_str()));
+            if self.defaults.is_optional(field) {
+                parse_quote! {
+                    if let ::std::option::Option::Some(#member) = &self.#member {
+                        map.serialize_entry(#json, #member)?;
+                    }
+                }
+            } else {
+                parse_quote!(map.serialize_entry(#json, &self.#member)?;)
+            }
+        });
+        let rest = rest.map(|rest| -> syn::Stmt {
+            parse_quote! {
+                for (key, value) in &self.#rest {
+                    map.serialize_entry(key, value)?;
+                }
+            }
+        });
+        let members = members.chain(rest);
+        let api_version = api_version(self.resource, self.version);
+        let kind = &self.resource.names.kind;
+        RustItem::code(parse_quote! {
+            impl ::serde::Serialize for #name {
+                fn serialize<S: ::serde::Serializer>(
+                    &self,
+                    serializer: S,
+                ) -> ::std::result::Result<S::Ok, S::Error> {
+                    let mut map = serializer.serialize_map(::std::option::Option::None)?;
+                    map.serialize_entry("apiVersion", #api_version)?;
+                    map.serialize_entry("kind", #kind)?;
+                    map.serialize_entry("metadata", &self.metadata)?;
+                    #(#members)*
+                    map.end()
+                }
+            }
+        })
+    }
 }
 
-impl SerializedView {
-    fn new(json: &str, ident: &RustIdent, optional: bool) -> Self {
-        let (value, indent) = if optional {
-            (ident.to_string(), 12)
-        } else {
-            (format!("&self.{ident}"), 8)
-        };
-        Self {
-            ident: ident.clone(),
-            optional,
-            arguments: arguments(json, &value, indent),
+fn api_version(resource: &CustomResource, version: &TypedVersion) -> String {
+    format!("{}/{}", resource.group, version.name)
+}
+
+/// The traits of k8s-openapi, by which clients know the kind.
+fn resource_impls(
+    resource: &CustomResource,
+    version: &TypedVersion,
+    name: &syn::Ident,
+) -> [RustItem; 2] {
+    let (group, kind) = (&resource.group, &resource.names.kind);
+    let (version_name, plural) = (&version.name, &resource.names.plural);
+    let api_version = api_version(resource, version);
+    let scope = format_ident!(
+        "{}ResourceScope",
+        match resource.scope {
+            Scope::Namespaced => "Namespace",
+            Scope::Cluster => "Cluster",
         }
-    }
-}
+    );
+    let meta = RustPath::external(OBJECT_META);
+    let resource = parse_quote! {
+        impl ::k8s_openapi::Resource for #name {
+            const API_VERSION: &'static str = #api_version;
+            const GROUP: &'static str = #group;
+            const KIND: &'static str = #kind;
+            const VERSION: &'static str = #version_name;
+            const URL_PATH_SEGMENT: &'static str = #plural;
+            type Scope = ::k8s_openapi::#scope;
+        }
+    };
+    let metadata = parse_quote! {
+        impl ::k8s_openapi::Metadata for #name {
+            type Ty = #meta;
 
-/// A key and a value, on lines of their own if one would be too long.
-fn arguments(json: &str, value: &str, indent: usize) -> String {
-    let line = format!("{json:?}, {value}");
-    if line.len() <= ARGUMENTS_WIDTH {
-        return line;
-    }
-    let margin = " ".repeat(indent);
-    format!("\n{margin}    {json:?},\n{margin}    {value},\n{margin}")
+            fn metadata(&self) -> &#meta {
+                &self.metadata
+            }
+
+            fn metadata_mut(&mut self) -> &mut #meta {
+                &mut self.metadata
+            }
+        }
+    };
+    [RustItem::code(resource), RustItem::code(metadata)]
 }
 
 fn root_text(resource: &CustomResource, version: &TypedVersion) -> String {

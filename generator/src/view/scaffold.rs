@@ -1,19 +1,21 @@
 //! The files that kopf-gen writes once and the user owns from then on.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use askama::Template;
 
+use super::exports::exports;
 use super::hooks;
 use super::imports::{self, ImportList};
 use super::literal;
 use super::memo;
-use super::method::{ContextType, JSON, MethodSignature, PredicateArgument, TraitMethod, methods};
+use super::method::{MethodSignature, TraitMethod, methods};
 use super::phrases::objects;
-use super::stub::{NameStyle, stub};
+use super::stub::{NameStyle, is_in_runtime_prelude, stub};
 use crate::load::manifest::API_VERSION;
 use crate::model::hook::Hook;
 use crate::model::operator::{HandledKind, KindOrigin, Operator};
+use crate::rust::RustPath;
 
 /// `src/main.rs`.
 #[derive(Debug, Template)]
@@ -134,44 +136,34 @@ impl KindHandlersView {
     #[must_use]
     pub fn new(kind: &HandledKind) -> Self {
         let methods = methods(kind);
-        let imported = imported_names(kind, &methods);
-        let own = hiding(&imported);
-        let names = NameStyle::Imported { own: &own };
-        let methods_stubs = indented_stubs(&methods, names);
-        let mut memo_lines = memo::declaration(kind, names);
+        let imports = FileImports::new(kind, &methods);
+        let names = NameStyle::Imported(&imports);
+        let stubs: Vec<String> = methods.iter().map(|method| stub(method, names)).collect();
+        Self::with_functions(kind, &methods, &imports, &stubs)
+    }
+
+    /// The user's file with these functions.
+    pub(super) fn with_functions(
+        kind: &HandledKind,
+        methods: &[TraitMethod],
+        imports: &FileImports,
+        functions: &[String],
+    ) -> Self {
+        let mut memo_lines = memo::declaration(kind, NameStyle::Imported(imports));
         if !memo_lines.is_empty() {
             memo_lines.push(String::new());
         }
         Self {
             objects: objects(kind),
             handlers_trait: kind.handlers_trait(),
-            imports: imports(kind, &methods, &imported),
+            imports: imports.lines(kind, methods),
             memo: memo_lines,
             stubs: memo::in_impl(kind)
                 .into_iter()
-                .chain(methods_stubs)
+                .chain(indented(functions))
                 .collect(),
         }
     }
-
-    /// The file with other functions, and with their imports.
-    pub(super) fn with_functions(mut self, functions: &[String], imports: &ImportList) -> Self {
-        self.stubs = indented(functions);
-        let (mut around, ours): (Vec<String>, Vec<String>) = std::mem::take(&mut self.imports)
-            .into_iter()
-            .partition(|line| line.starts_with("use kopf_runtime"));
-        around.extend(imports.lines());
-        around.sort();
-        around.extend(ours);
-        self.imports = around;
-        self
-    }
-}
-
-/// A stub for each method, indented for a new file.
-fn indented_stubs(methods: &[TraitMethod], names: NameStyle<'_>) -> Vec<String> {
-    let stubs = methods.iter().map(|method| stub(method, names));
-    indented(&stubs.collect::<Vec<_>>())
 }
 
 /// Functions indented for an `impl` block, with a blank line between them.
@@ -187,87 +179,66 @@ fn indented(functions: &[String]) -> Vec<String> {
     indented.collect()
 }
 
-fn imports(kind: &HandledKind, methods: &[TraitMethod], names: &BTreeSet<String>) -> Vec<String> {
-    let mut lines = Vec::new();
-    let handles = methods
-        .iter()
-        .any(|method| matches!(method.shape, MethodSignature::Handler { .. }));
-    if handles || kind.memo.is_some() {
-        lines.extend(["use kopf_runtime::prelude::*;".to_owned(), String::new()]);
-    }
-    lines.push("use super::Operator;".to_owned());
-    let module = format!("crate::generated::{}", kind.module);
-    lines.extend(imports::declaration(
-        "use",
-        &module,
-        names.iter().map(String::as_str),
-    ));
-    lines.push(String::new());
-    lines
+/// The names that a new file of the user imports.
+#[derive(Clone, Debug, Default)]
+pub struct FileImports {
+    /// What the module of the kind re-exports.
+    pub(super) exports: BTreeMap<RustPath, String>,
+    /// The names from the module of the kind.
+    pub(super) from_kind: BTreeSet<String>,
+    /// The items of other crates.
+    pub(super) external: ImportList,
 }
 
-/// Those of the imported names that hide another one of the prelude.
-pub(super) fn hiding(imported: &BTreeSet<String>) -> BTreeSet<String> {
-    // No kind is called `Value`: it is the same type as in the prelude.
-    let names = imported.iter().filter(|name| *name != "Value");
-    names.cloned().collect()
-}
+// === impl FileImports ===
 
-/// The names that the user's file imports from the module of the kind.
-pub(super) fn imported_names(kind: &HandledKind, methods: &[TraitMethod]) -> BTreeSet<String> {
-    let mut names = BTreeSet::from([kind.handlers_trait()]);
-    names.extend(kind.memo.as_ref().map(|_| kind.type_name.clone()));
-    for method in methods {
-        let (object, field) = match &method.shape {
-            MethodSignature::Handler {
-                context:
-                    ContextType::Change(object)
-                    | ContextType::Event(object)
-                    | ContextType::Validation(object)
-                    | ContextType::Mutation(object)
-                    | ContextType::Daemon(object)
-                    | ContextType::Timer(object)
-                    | ContextType::Index(object, _),
-            } => (Some(object), None),
-            MethodSignature::Handler {
-                context: ContextType::Field(object, field),
-            } => (Some(object), Some(field)),
-            MethodSignature::Delay {
-                object: PredicateArgument::Object(object),
-            }
-            | MethodSignature::Predicate {
-                argument_type: PredicateArgument::Object(object),
-                ..
-            } => (Some(object), None),
-            MethodSignature::Predicate {
-                argument_type: PredicateArgument::Field(field),
-                ..
-            } => (None, Some(field)),
-            MethodSignature::Handler {
-                context:
-                    ContextType::Startup
-                    | ContextType::Cleanup
-                    | ContextType::Login
-                    | ContextType::Probe,
-            }
-            | MethodSignature::Delay { .. }
-            | MethodSignature::Predicate {
-                argument_type: PredicateArgument::Text,
-                ..
-            } => (None, None),
-        };
-        if let MethodSignature::Handler { context } = &method.shape {
-            names.extend(context.index().map(str::to_owned));
+impl FileImports {
+    pub(super) fn new(kind: &HandledKind, methods: &[TraitMethod]) -> Self {
+        let exports = exports(kind, methods);
+        let mut from_kind = BTreeSet::from([kind.handlers_trait()]);
+        from_kind.extend(kind.memo.as_ref().map(|_| kind.type_name.clone()));
+        let mut others = BTreeSet::new();
+        for method in methods {
+            method
+                .shape
+                .for_each_path(&mut |path| match exports.get(path) {
+                    Some(name) => from_kind.extend([name.clone()]),
+                    None if path.needs_no_import() || is_in_runtime_prelude(path) => {}
+                    None => others.extend([path.clone()]),
+                });
         }
-        names.extend(object.filter(|object| *object != JSON).cloned());
-        let paths = field.into_iter().flat_map(|field| &field.paths);
-        names.extend(
-            paths
-                .filter_map(|path| path.rsplit("::").next())
-                .map(str::to_owned),
-        );
+        let mut external = ImportList::default();
+        from_kind.iter().for_each(|name| external.reserve(name));
+        for path in &others {
+            external.add(path);
+        }
+        Self {
+            exports,
+            from_kind,
+            external,
+        }
     }
-    names
+
+    /// The declarations, line by line, with an empty line at the end.
+    fn lines(&self, kind: &HandledKind, methods: &[TraitMethod]) -> Vec<String> {
+        let handles = methods
+            .iter()
+            .any(|method| matches!(method.shape, MethodSignature::Handler { .. }));
+        let mut external = self.external.clone();
+        if handles || kind.memo.is_some() {
+            external.add_all_of("kopf_runtime::prelude");
+        }
+        let mut lines = external.lines();
+        if !lines.is_empty() {
+            lines.push(String::new());
+        }
+        lines.push("use super::Operator;".to_owned());
+        let module = format!("crate::generated::{}", kind.module);
+        let names = self.from_kind.iter().map(String::as_str);
+        lines.extend(imports::declaration("use", &module, names));
+        lines.push(String::new());
+        lines
+    }
 }
 
 // === impl HooksScaffoldView ===
@@ -276,13 +247,12 @@ impl HooksScaffoldView {
     /// The user's file, with a stub for each method.
     #[must_use]
     pub fn new(hooks: &[Hook]) -> Self {
+        let imports = FileImports::default();
+        let names = NameStyle::Imported(&imports);
+        let methods = hooks::methods(hooks);
+        let stubs: Vec<String> = methods.iter().map(|method| stub(method, names)).collect();
         Self {
-            stubs: indented_stubs(
-                &hooks::methods(hooks),
-                NameStyle::Imported {
-                    own: &BTreeSet::new(),
-                },
-            ),
+            stubs: indented(&stubs),
         }
     }
 }

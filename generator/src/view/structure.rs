@@ -2,57 +2,21 @@
 
 use std::collections::BTreeSet;
 
-use askama::Template;
+use syn::{Expr, parse_quote};
 
-use super::default_value::struct_literal;
 use super::doc_comments;
+use super::expression::construct;
 use super::member_names::idents;
-use super::serde_attributes::{container, rule, serde_lines};
-use super::serde_rename::RenameRule;
-use super::version_writer::{VersionWriter, print};
+use super::serde_rename::{self, RenameRule};
+use super::version_writer::{
+    CLONE, DEBUG, DEFAULT, DESERIALIZE, DefaultFunction, PARTIAL_EQ, SERIALIZE, VersionWriter,
+};
 use crate::model::default_values::{DefaultImpl, DefaultValue};
 use crate::model::generated_types::{
     FieldDocs, FieldPresence, ShapeDocs, ShapeId, StructField, StructShape, Ty,
 };
 use crate::model::identifier::{RustIdent, TypeName};
-
-#[derive(Template)]
-#[template(path = "types/struct.rs")]
-struct StructView<'a> {
-    docs: Vec<String>,
-    attributes: Vec<String>,
-    name: &'a TypeName,
-    fields: Vec<FieldView>,
-}
-
-/// A field, ready to print.
-pub(super) struct FieldView {
-    pub(super) docs: Vec<String>,
-    pub(super) attributes: Vec<String>,
-    pub(super) ident: RustIdent,
-    pub(super) ty: String,
-}
-
-#[derive(Template)]
-#[template(path = "types/default.rs")]
-struct DefaultView<'a> {
-    name: &'a TypeName,
-    value: String,
-}
-
-#[derive(Template)]
-#[template(path = "types/builder.rs")]
-struct BuilderView<'a> {
-    name: &'a TypeName,
-    setters: Vec<SetterView>,
-}
-
-struct SetterView {
-    ident: RustIdent,
-    name: String,
-    ty: String,
-    value: &'static str,
-}
+use crate::rust::{RustField, RustItem, RustStruct, SerdeArgument, ident};
 
 /// The owner of a field, on which its serde attributes depend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,9 +29,6 @@ pub(super) enum FieldOwner {
     Defaulted,
 }
 
-/// The widest line.
-const LINE_WIDTH: usize = 100;
-
 impl VersionWriter<'_> {
     pub(super) fn structure(
         &mut self,
@@ -75,14 +36,13 @@ impl VersionWriter<'_> {
         body: &StructShape,
         name: &TypeName,
         docs: &ShapeDocs,
-    ) -> Vec<String> {
+    ) -> Vec<RustItem> {
         let derives = &self.resource.shapes.shape(id).derives;
         let default = self.defaults.of_shape(id);
-        let derived = if default == DefaultImpl::Derived {
-            &["Default"][..]
-        } else {
-            &[]
-        };
+        let mut standard = vec![CLONE, DEBUG];
+        standard.extend((default == DefaultImpl::Derived).then_some(DEFAULT));
+        standard.extend([PARTIAL_EQ, DESERIALIZE, SERIALIZE]);
+        let derives = self.derives(&standard, derives);
         let mut taken = BTreeSet::new();
         let idents = idents(&body.fields, &mut taken);
         let owner = if default == DefaultImpl::Written && may_be_empty(body) {
@@ -91,35 +51,24 @@ impl VersionWriter<'_> {
             FieldOwner::Struct
         };
         let fields = self.fields(body, &idents, docs, &mut taken, owner);
-        let mut attributes = vec![self.derives(
-            &["Clone", "Debug"],
-            derived,
-            &["PartialEq", "Deserialize", "Serialize"],
-            derives,
-        )];
-        let mut arguments = container(rule(body, &idents));
+        let mut serde = container(rule(body, &idents));
         if owner == FieldOwner::Defaulted {
-            arguments.push("default".to_owned());
+            serde.push(SerdeArgument::Default);
         }
-        attributes.extend(serde_lines(&arguments));
-        let rest = body
-            .rest
-            .as_ref()
-            .and(fields.last())
-            .map(|field| field.ident.clone());
-        let view = StructView {
-            docs: doc_comments::outer::<&str>(&docs.text, &[]),
-            attributes,
-            name,
+        let rest = rest_ident(body, &fields);
+        let name = ident(name.as_str());
+        let mut items = vec![RustItem::Struct(RustStruct {
+            docs: doc_comments::lines::<&str>(&docs.text, &[]),
+            derives,
+            serde,
+            name: name.clone(),
             fields,
-        };
-        let mut items = vec![print(&view)];
+        })];
         if self.options.builders && !body.fields.is_empty() {
-            let setters = self.setters(body, &idents);
-            items.push(print(&BuilderView { name, setters }));
+            items.push(self.builder(&name, body, &idents));
         }
         if default == DefaultImpl::Written {
-            items.push(self.default_impl(name, body, &idents, rest, owner));
+            items.push(self.default_impl(&name, body, &idents, rest.as_ref(), owner));
         }
         items
     }
@@ -127,23 +76,33 @@ impl VersionWriter<'_> {
     /// A written-out `Default`; `rest` is the field of undeclared members.
     pub(super) fn default_impl(
         &mut self,
-        name: &TypeName,
+        name: &syn::Ident,
         body: &StructShape,
         idents: &[RustIdent],
-        rest: Option<RustIdent>,
+        rest: Option<&syn::Ident>,
         owner: FieldOwner,
-    ) -> String {
-        let mut parts: Vec<String> = Vec::new();
+    ) -> RustItem {
+        let mut fields: Vec<(syn::Ident, Expr)> = Vec::new();
         if owner == FieldOwner::Root {
-            parts.push("metadata: ObjectMeta::default()".to_owned());
+            let value = parse_quote!(::std::default::Default::default());
+            fields.push((ident("metadata"), value));
         }
-        for (field, ident) in body.fields.iter().zip(idents) {
-            let value = self.field_default(field, ident, owner);
-            parts.push(format!("{ident}: {value}"));
+        for (field, name) in body.fields.iter().zip(idents) {
+            let value = self.field_default(field, name, owner);
+            fields.push((ident(name.as_str()), value));
         }
-        parts.extend(rest.map(|ident| format!("{ident}: BTreeMap::new()")));
-        let value = struct_literal("Self", parts, 8);
-        print(&DefaultView { name, value })
+        fields.extend(rest.map(|name| -> (syn::Ident, Expr) {
+            let empty = parse_quote!(::std::collections::BTreeMap::new());
+            (name.clone(), empty)
+        }));
+        let value = construct(ident("Self").into(), fields, None);
+        let mut function: syn::ImplItemFn = parse_quote!(
+            fn default() -> Self {}
+        );
+        function.block.stmts.push(syn::Stmt::Expr(value, None));
+        let mut item: syn::ItemImpl = parse_quote!(impl ::std::default::Default for #name {});
+        item.items.push(syn::ImplItem::Fn(function));
+        RustItem::code(syn::Item::Impl(item))
     }
 
     pub(super) fn fields(
@@ -153,73 +112,67 @@ impl VersionWriter<'_> {
         docs: &ShapeDocs,
         taken: &mut BTreeSet<RustIdent>,
         owner: FieldOwner,
-    ) -> Vec<FieldView> {
+    ) -> Vec<RustField> {
         let rule = rule(body, idents);
         let none = FieldDocs::default();
-        let mut views = Vec::new();
+        let mut fields = Vec::new();
         for (index, (field, ident)) in body.fields.iter().zip(idents).enumerate() {
             let docs = docs.fields.get(index).unwrap_or(&none);
-            views.push(self.field(field, ident, docs, rule, owner));
+            fields.push(self.field(field, ident, docs, rule, owner));
         }
         if let Some(rest) = &body.rest {
-            let map = self.ty(&Ty::Map(Box::new(rest.clone())));
-            let mut arguments = vec!["flatten".to_owned()];
+            let mut serde = vec![SerdeArgument::Flatten];
             if owner == FieldOwner::Root {
                 self.undeclared = true;
-                self.imports.add("serde::Deserializer");
-                arguments.push("deserialize_with = \"undeclared\"".to_owned());
+                serde.push(SerdeArgument::DeserializeWith(ident("undeclared")));
             }
-            views.push(FieldView {
-                docs: vec!["/// Members that the schema does not declare.".to_owned()],
-                attributes: serde_lines(&arguments),
-                ident: RustIdent::unique("extra", taken),
-                ty: format!(" {map}"),
+            fields.push(RustField {
+                docs: vec!["Members that the schema does not declare.".to_owned()],
+                serde,
+                name: ident(RustIdent::unique("extra", taken).as_str()),
+                ty: self.ty(rest).map(),
             });
         }
-        views
+        fields
     }
 
     fn field(
         &mut self,
         field: &StructField,
-        ident: &RustIdent,
+        name: &RustIdent,
         docs: &FieldDocs,
         rule: RenameRule,
         owner: FieldOwner,
-    ) -> FieldView {
-        let base = self.ty(&field.ty);
+    ) -> RustField {
         let optional = self.defaults.is_optional(field);
-        let mut arguments = Vec::new();
-        if rule.field(ident.bare()) != field.json {
-            arguments.push(format!("rename = {:?}", field.json));
+        let mut serde = Vec::new();
+        if rule.field(name.bare()) != field.json {
+            serde.push(SerdeArgument::Rename(field.json.clone()));
         }
         if optional {
             // By default, serde reads null as an absent value.
             if field.nullable || field.ty == Ty::Json {
                 self.nullable = true;
-                self.imports.add("serde::Deserializer");
                 if owner != FieldOwner::Defaulted {
-                    arguments.push("default".to_owned());
+                    serde.push(SerdeArgument::Default);
                 }
-                arguments.push("deserialize_with = \"present\"".to_owned());
+                serde.push(SerdeArgument::DeserializeWith(ident("present")));
             }
             if owner != FieldOwner::Root {
-                arguments.push("skip_serializing_if = \"Option::is_none\"".to_owned());
+                serde.push(SerdeArgument::SkipNone);
             }
         } else if owner != FieldOwner::Defaulted
             && let Some(initial) = self.defaults.of_field(field)
         {
-            arguments.push(match initial {
-                DefaultValue::Default => "default".to_owned(),
-                initial => {
-                    let function = self.function(field, ident, &initial);
-                    format!("default = {function:?}")
-                }
+            serde.push(match initial {
+                DefaultValue::Default => SerdeArgument::Default,
+                initial => SerdeArgument::DefaultFrom(self.function(field, name, &initial)),
             });
         }
+        let base = self.ty(&field.ty);
         let ty = match (optional, field.nullable) {
-            (true, true) => format!("Option<Option<{base}>>"),
-            (true, false) | (false, true) => format!("Option<{base}>"),
+            (true, true) => base.optional().optional(),
+            (true, false) | (false, true) => base.optional(),
             (false, false) => base,
         };
         // A description that the type repeats is printed there only.
@@ -227,35 +180,42 @@ impl VersionWriter<'_> {
             Some(text) if text == docs.text => "",
             _ => &docs.text,
         };
-        FieldView {
-            docs: doc_comments::outer(text, &docs.limits),
-            attributes: serde_lines(&arguments),
-            ident: ident.clone(),
-            ty: broken(ident, &ty),
+        RustField {
+            docs: doc_comments::lines(text, &docs.limits),
+            serde,
+            name: ident(name.as_str()),
+            ty,
         }
     }
 
-    fn setters(&mut self, body: &StructShape, idents: &[RustIdent]) -> Vec<SetterView> {
-        let mut setters = Vec::new();
-        for (field, ident) in body.fields.iter().zip(idents) {
+    fn builder(&self, name: &syn::Ident, body: &StructShape, idents: &[RustIdent]) -> RustItem {
+        let mut setters: Vec<syn::ImplItem> = Vec::new();
+        for (field, field_name) in body.fields.iter().zip(idents) {
             let base = self.ty(&field.ty);
-            let optional = self.defaults.is_optional(field);
-            setters.push(SetterView {
-                ident: ident.clone(),
-                name: format!("with_{}", ident.bare().trim_start_matches('_')),
-                ty: if field.nullable {
-                    format!("Option<{base}>")
-                } else {
-                    base
-                },
-                value: if optional {
-                    "Some(value.into())"
-                } else {
-                    "value.into()"
-                },
+            let ty = if field.nullable {
+                base.optional()
+            } else {
+                base
+            };
+            let value: Expr = if self.defaults.is_optional(field) {
+                parse_quote!(::std::option::Option::Some(value.into()))
+            } else {
+                parse_quote!(value.into())
+            };
+            let stem = field_name.bare().trim_start_matches('_');
+            let setter = ident(&format!("with_{stem}"));
+            let doc = format!(" Sets `{field_name}`.");
+            let field_name = ident(field_name.as_str());
+            setters.push(parse_quote! {
+                #[doc = #doc]
+                #[must_use]
+                pub fn #setter(mut self, value: impl ::std::convert::Into<#ty>) -> Self {
+                    self.#field_name = #value;
+                    self
+                }
             });
         }
-        setters
+        RustItem::code(parse_quote!(impl #name { #(#setters)* }))
     }
 
     /// The description of a field's type, if that is generated.
@@ -266,65 +226,87 @@ impl VersionWriter<'_> {
         }
     }
 
-    /// The name of the function that returns the default of a field; equal functions are shared.
+    /// The function that returns the default of a field; fields of one type share it if they have
+    /// the same default.
     fn function(
         &mut self,
         field: &StructField,
-        ident: &RustIdent,
+        name: &RustIdent,
         initial: &DefaultValue,
-    ) -> String {
+    ) -> syn::Ident {
         let base = self.ty(&field.ty);
         let ty = if field.nullable {
-            format!("Option<{base}>")
+            base.optional()
         } else {
             base
         };
-        let value = self.value(initial, 4);
-        let key = (ty, value);
-        if let Some(name) = self.functions.get(&key) {
-            return name.clone();
+        let json = match &field.presence {
+            FieldPresence::Default(json) => json.clone(),
+            FieldPresence::Required | FieldPresence::Optional => String::new(),
+        };
+        let key = (ty, json);
+        if let Some(function) = self.functions.get(&key) {
+            return ident(&function.name);
         }
-        let stem = format!("default_{}", ident.bare());
+        let stem = format!("default_{}", name.bare());
         let name = std::iter::once(stem.clone())
             .chain((2..).map(|n| format!("{stem}_{n}")))
             .find(|name| !self.function_names.contains(name))
             .expect("there are more numbers than names");
         self.function_names.insert(name.clone());
-        self.functions.insert(key, name.clone());
-        name
+        let value = self.value(initial);
+        let function = ident(&name);
+        self.functions.insert(key, DefaultFunction { name, value });
+        function
     }
 
     /// The value of a field in a written-out `Default`.
-    fn field_default(
-        &mut self,
-        field: &StructField,
-        ident: &RustIdent,
-        owner: FieldOwner,
-    ) -> String {
+    fn field_default(&mut self, field: &StructField, name: &RustIdent, owner: FieldOwner) -> Expr {
         if self.defaults.is_optional(field) {
-            return "None".to_owned();
+            return parse_quote!(::std::option::Option::None);
         }
         match self.defaults.of_field(field) {
-            Some(DefaultValue::Default) | None if field.nullable => "None".to_owned(),
-            Some(DefaultValue::Default) | None => "Default::default()".to_owned(),
-            Some(initial) if owner == FieldOwner::Defaulted => self.value(&initial, 12),
-            Some(initial) => self.function(field, ident, &initial) + "()",
+            Some(DefaultValue::Default) | None if field.nullable => {
+                parse_quote!(::std::option::Option::None)
+            }
+            Some(DefaultValue::Default) | None => {
+                parse_quote!(::std::default::Default::default())
+            }
+            Some(initial) if owner == FieldOwner::Defaulted => self.value(&initial),
+            Some(initial) => {
+                let function = self.function(field, name, &initial);
+                parse_quote!(#function())
+            }
         }
     }
+}
+
+/// The field of undeclared members.
+pub(super) fn rest_ident(body: &StructShape, fields: &[RustField]) -> Option<syn::Ident> {
+    let last = body.rest.as_ref().and(fields.last());
+    last.map(|field| field.name.clone())
+}
+
+/// The rule that leaves the fewest fields to rename.
+pub(super) fn rule(body: &StructShape, idents: &[RustIdent]) -> RenameRule {
+    serde_rename::for_fields(
+        &idents
+            .iter()
+            .map(RustIdent::bare)
+            .zip(body.fields.iter().map(|field| field.json.as_str())),
+    )
+}
+
+/// The serde arguments of a type whose members follow this rule.
+pub(super) fn container(rule: RenameRule) -> Vec<SerdeArgument> {
+    rule.name()
+        .map(SerdeArgument::RenameAll)
+        .into_iter()
+        .collect()
 }
 
 /// Whether all members may be left out.
 fn may_be_empty(body: &StructShape) -> bool {
     let mut fields = body.fields.iter();
     fields.all(|field| field.presence != FieldPresence::Required)
-}
-
-/// The type of a field, on a line of its own if the first one would be too long.
-fn broken(ident: &RustIdent, ty: &str) -> String {
-    let line = format!("    pub {ident}: {ty},");
-    if line.len() > LINE_WIDTH {
-        format!("\n        {ty}")
-    } else {
-        format!(" {ty}")
-    }
 }

@@ -1,11 +1,13 @@
 //! Stubs of methods for the user's files: they compile, change nothing and log each call.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use askama::Template;
 
 use super::layout::call;
-use super::method::{ContextType, JSON, MethodSignature, PredicateArgument, TraitMethod};
+use super::method::{ContextType, MethodSignature, PredicateArgument, TraitMethod};
+use super::scaffold::FileImports;
+use crate::rust::{PathRoot, RustPath, RustType};
 use crate::splice::ImportedNames;
 
 /// The module with the names that handlers use.
@@ -15,16 +17,15 @@ const PRELUDE: &str = "kopf_runtime::prelude";
 #[derive(Clone, Copy, Debug)]
 pub enum NameStyle<'a> {
     /// All names are imported, as in a new file.
-    Imported {
-        /// The names that the file imports one by one, which hide those of the prelude.
-        own: &'a BTreeSet<String>,
-    },
+    Imported(&'a FileImports),
     /// Names that the file does not import get their paths.
     Qualified {
         /// The imports of the file.
         imports: &'a ImportedNames,
         /// The module of the kind.
         module: &'a str,
+        /// What that module re-exports.
+        exports: &'a BTreeMap<RustPath, String>,
     },
 }
 
@@ -47,8 +48,8 @@ pub fn stub(method: &TraitMethod, names: NameStyle<'_>) -> String {
 pub(super) fn with_body(method: &TraitMethod, names: NameStyle<'_>, body: Vec<String>) -> String {
     let (head, argument, result) = match &method.shape {
         MethodSignature::Handler { context } => {
-            let result = names.result(context);
-            let context = names.context(context);
+            let result = names.ty(&context.result());
+            let context = names.ty(&context.ty());
             (
                 format!("async fn {}", method.name),
                 format!("cx: &mut {context}"),
@@ -174,91 +175,66 @@ impl NameStyle<'_> {
         self.write(PRELUDE, name)
     }
 
-    fn result(self, context: &ContextType) -> String {
-        let result = self.prelude(context.result());
-        match context.index() {
-            Some(index) => format!("{result}<{}>", self.of_kind(index)),
-            None => result,
-        }
-    }
-
-    fn context(self, context: &ContextType) -> String {
-        let generic = self.prelude(context.runtime_type());
-        match context {
-            ContextType::Change(object)
-            | ContextType::Event(object)
-            | ContextType::Validation(object)
-            | ContextType::Mutation(object)
-            | ContextType::Daemon(object)
-            | ContextType::Timer(object)
-            | ContextType::Index(object, _) => {
-                format!("{generic}<{}>", self.object(object))
-            }
-            ContextType::Field(object, field) => {
-                format!("{generic}<{}, {}>", self.of_kind(object), self.field(field))
-            }
-            ContextType::Startup
-            | ContextType::Cleanup
-            | ContextType::Login
-            | ContextType::Probe => generic,
-        }
+    /// A type, with paths for the names that are not imported.
+    pub(super) fn ty(self, ty: &RustType) -> String {
+        ty.print(&mut |path| self.path(path))
     }
 
     fn argument(self, argument: &PredicateArgument) -> String {
         match argument {
-            PredicateArgument::Object(object) => format!("&{}", self.object(object)),
+            PredicateArgument::Object(object) => format!("&{}", self.ty(object)),
             PredicateArgument::Text => "Option<&str>".to_owned(),
-            PredicateArgument::Field(field) => format!("Option<&{}>", self.field(field)),
+            PredicateArgument::Field(field) => format!("Option<&{}>", self.ty(field)),
         }
     }
 
-    /// The type of a field, with paths for the names that are not imported.
-    fn field(self, field: &crate::model::handler::ImportedType) -> String {
-        let local: Vec<&str> = field
-            .paths
-            .iter()
-            .filter_map(|path| path.rsplit("::").next())
-            .collect();
-        let mut text = String::new();
-        let mut word = String::new();
-        for c in field.text.chars().chain(['\0']) {
-            if c.is_alphanumeric() || c == '_' {
-                word.push(c);
-                continue;
-            }
-            if local.contains(&word.as_str()) {
-                text.push_str(&self.of_kind(&word));
-            } else {
-                text.push_str(&word);
-            }
-            word.clear();
-            if c != '\0' {
-                text.push(c);
+    fn path(self, path: &RustPath) -> String {
+        let (module, name) = (path.module(), path.name());
+        if let Some(exported) = self.exports().get(path) {
+            return self.of_kind(exported);
+        }
+        if is_in_runtime_prelude(path) {
+            return self.prelude(name);
+        }
+        match self {
+            Self::Imported(imports) => imports.external.text(path),
+            Self::Qualified { imports, .. } => {
+                if path.needs_no_import() || imports.bring(name, &module) {
+                    name.to_owned()
+                } else {
+                    format!("{module}::{name}")
+                }
             }
         }
-        text
     }
 
-    fn object(self, name: &str) -> String {
-        if name == JSON {
-            self.prelude("Value")
-        } else {
-            self.of_kind(name)
+    const fn exports(&self) -> &BTreeMap<RustPath, String> {
+        match self {
+            Self::Imported(imports) => &imports.exports,
+            Self::Qualified { exports, .. } => exports,
         }
     }
 
     pub(super) fn of_kind(self, name: &str) -> String {
         match self {
-            Self::Imported { .. } => name.to_owned(),
+            Self::Imported(_) => name.to_owned(),
             Self::Qualified { module, .. } => self.write(module, name),
         }
     }
 
     fn write(self, module: &str, name: &str) -> String {
         match self {
-            Self::Imported { own } if !own.contains(name) => name.to_owned(),
+            // A name of the kind hides one of the prelude.
+            Self::Imported(imports) if !imports.from_kind.contains(name) => name.to_owned(),
             Self::Qualified { imports, .. } if imports.bring(name, module) => name.to_owned(),
-            Self::Imported { .. } | Self::Qualified { .. } => format!("{module}::{name}"),
+            Self::Imported(_) | Self::Qualified { .. } => format!("{module}::{name}"),
         }
     }
+}
+
+/// Whether the prelude of the runtime has an item.
+pub(super) fn is_in_runtime_prelude(path: &RustPath) -> bool {
+    let is_of_runtime = path.root() == PathRoot::External
+        && matches!(path.names(), [crate_name, _] if crate_name == "kopf_runtime");
+    is_of_runtime || path.is("serde_json::Value") || path.is("std::time::Duration")
 }

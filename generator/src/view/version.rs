@@ -1,92 +1,60 @@
-//! The module of one version: its types, ready to print.
+//! The module of one version.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use askama::Template;
+use syn::parse_quote;
 
 use super::doc_comments;
-use super::enumeration::{IntOrStringView, QuantityView};
-use super::imports::{ImportList, declaration, sort_key};
-use super::version_writer::{VersionWriter, print};
+use super::version_writer::{CLONE, DEBUG, DESERIALIZE, EQ, PARTIAL_EQ, SERIALIZE, VersionWriter};
 use crate::model::DefiningModule;
 use crate::model::default_values::Defaults;
 use crate::model::generated_types::{ShapeBody, ShapeId};
 use crate::model::identifier::TypeName;
 use crate::model::resource::{CustomResource, TypedVersion};
 use crate::model::type_options::Options;
-
-#[derive(Template)]
-#[template(path = "types/version.rs")]
-struct VersionView {
-    docs: Vec<String>,
-    imports: Vec<String>,
-    shared: Vec<String>,
-    items: Vec<String>,
-    functions: BTreeSet<FunctionView>,
-    nullable: bool,
-    undeclared: bool,
-    constants: bool,
-}
-
-/// A function that gives the default of a field.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct FunctionView {
-    name: String,
-    ty: String,
-    value: String,
-}
+use crate::rust::{Lint, RustItem, RustModule, RustPath, ident};
 
 /// The derives of values that are numbers or strings.
-const MIXED_DERIVES: &[&str] = &[
-    "Clone",
-    "Debug",
-    "PartialEq",
-    "Eq",
-    "Deserialize",
-    "Serialize",
-];
+const MIXED_DERIVES: &[&str] = &[CLONE, DEBUG, PARTIAL_EQ, EQ, DESERIALIZE, SERIALIZE];
 
-/// The text of the module of a version.
-pub(super) fn render(
+/// The numbers of a schema that clippy takes for imprecise constants.
+const CONSTANTS: Lint = Lint {
+    names: &["clippy::approx_constant"],
+    reason: Some("the numbers come from the schema"),
+};
+
+/// The module of a version.
+pub(super) fn module(
     resource: &CustomResource,
     version: &TypedVersion,
     options: &Options,
-) -> String {
+) -> RustModule {
     let mut writer = VersionWriter {
         resource,
         version,
         options,
         defaults: Defaults::new(&resource.shapes),
-        imports: ImportList::default(),
         functions: BTreeMap::new(),
         function_names: BTreeSet::new(),
+        derive_paths: RefCell::default(),
         nullable: false,
         undeclared: false,
         constants: false,
     };
-    writer.imports.reserve(resource.type_name.as_str());
-    for name in version.type_names.all() {
-        writer.imports.reserve(name.as_str());
-    }
-    let mut items = writer.root();
+    let mut items = writer.shared();
+    items.extend(writer.root());
     for (id, name) in &version.type_names.defined {
         items.extend(writer.shape(*id, name));
     }
-    let view = VersionView {
-        docs: doc_comments::inner::<&str>(&summary(resource, version), &[]),
-        shared: writer.shared(),
-        imports: writer.imports.lines(),
+    items.extend(writer.functions());
+    RustModule {
+        docs: doc_comments::lines::<&str>(&summary(resource, version), &[]),
+        allowed: writer.constants.then_some(CONSTANTS).into_iter().collect(),
+        location: Vec::new(),
+        traits: vec![RustPath::external("serde::ser::SerializeMap")],
         items,
-        functions: writer
-            .functions
-            .into_iter()
-            .map(|((ty, value), name)| FunctionView { name, ty, value })
-            .collect::<BTreeSet<_>>(),
-        nullable: writer.nullable,
-        undeclared: writer.undeclared,
-        constants: writer.constants,
-    };
-    print(&view)
+    }
 }
 
 fn summary(resource: &CustomResource, version: &TypedVersion) -> String {
@@ -104,7 +72,7 @@ fn summary(resource: &CustomResource, version: &TypedVersion) -> String {
 // === impl VersionWriter ===
 
 impl VersionWriter<'_> {
-    fn shape(&mut self, id: ShapeId, name: &TypeName) -> Vec<String> {
+    fn shape(&mut self, id: ShapeId, name: &TypeName) -> Vec<RustItem> {
         let shapes = &self.resource.shapes;
         let (shape, docs) = (shapes.shape(id), shapes.docs(id));
         match &shape.body {
@@ -113,61 +81,88 @@ impl VersionWriter<'_> {
                 vec![self.string_enum(values, name, docs, &shape.derives)]
             }
             ShapeBody::IntEnum(values) => self.int_enum(values, name, docs, &shape.derives),
-            ShapeBody::Quantity => {
-                let derives = self.derive_list(MIXED_DERIVES, &shape.derives);
-                vec![print(&QuantityView { name, derives })]
-            }
+            ShapeBody::Quantity => self.quantity(name, self.derives(MIXED_DERIVES, &shape.derives)),
             ShapeBody::IntOrString => {
-                self.imports
-                    .add("k8s_openapi::apimachinery::pkg::util::intstr");
-                let derives = self.derive_list(MIXED_DERIVES, &shape.derives);
-                vec![print(&IntOrStringView { name, derives })]
+                self.int_or_string(name, self.derives(MIXED_DERIVES, &shape.derives))
             }
-            ShapeBody::Alias(ty) => vec![format!("pub type {name} = {};", self.ty(ty))],
+            ShapeBody::Alias(ty) => vec![RustItem::Alias(ident(name.as_str()), self.ty(ty))],
             ShapeBody::Union(variants) => vec![self.union(variants, name, docs, &shape.derives)],
             ShapeBody::Untagged(types) => vec![self.untagged(types, name, docs, &shape.derives)],
         }
     }
 
     /// The re-exports of types that other modules define.
-    fn shared(&self) -> Vec<String> {
-        let mut modules: Vec<(String, Vec<String>)> = self
-            .version
-            .type_names
-            .shared
-            .iter()
-            .map(|(module, names)| {
-                (
-                    self.module_path(module),
-                    names.iter().map(renamed).collect(),
-                )
-            })
-            .collect();
-        modules.sort_by_key(|(module, names)| sort_key(module, names.iter()));
-        modules
-            .iter()
-            .flat_map(|(module, names)| {
-                declaration("pub use", module, names.iter().map(String::as_str))
-            })
-            .collect()
+    fn shared(&self) -> Vec<RustItem> {
+        let mut items = Vec::new();
+        for (module, names) in &self.version.type_names.shared {
+            for (there, here) in names {
+                let path = self.path_in(module, there);
+                items.push(RustItem::Reexport(path, ident(here.as_str())));
+            }
+        }
+        items
     }
 
-    fn module_path(&self, module: &DefiningModule) -> String {
+    fn path_in(&self, module: &DefiningModule, name: &TypeName) -> RustPath {
         match module {
             DefiningModule::Version(rank) => {
-                format!("super::{}", self.resource.versions[*rank].module)
+                let version = &self.resource.versions[*rank].module;
+                RustPath::above(1, &[version.as_str(), name.as_str()])
             }
             DefiningModule::Resource { resource, version } => {
-                format!("super::super::{resource}::{version}")
+                RustPath::above(2, &[resource.as_str(), version.as_str(), name.as_str()])
             }
         }
     }
-}
 
-fn renamed((there, here): (&TypeName, &TypeName)) -> String {
-    if there == here {
-        here.to_string()
-    } else {
-        format!("{there} as {here}")
+    /// The functions that serde attributes name.
+    fn functions(&mut self) -> Vec<RustItem> {
+        let mut defaults: Vec<_> = std::mem::take(&mut self.functions).into_iter().collect();
+        defaults.sort_by(|a, b| a.1.name.cmp(&b.1.name));
+        let mut items: Vec<RustItem> = defaults
+            .into_iter()
+            .map(|((ty, _), function)| {
+                let (name, value) = (ident(&function.name), function.value);
+                let mut item: syn::ItemFn = parse_quote!(fn #name() -> #ty {});
+                item.block.stmts.push(syn::Stmt::Expr(value, None));
+                RustItem::code(syn::Item::Fn(item))
+            })
+            .collect();
+        if self.nullable {
+            items.push(RustItem::code(parse_quote! {
+                /// Distinguishes null from an absent value.
+                fn present<'de, D, T>(
+                    deserializer: D,
+                ) -> ::std::result::Result<::std::option::Option<T>, D::Error>
+                where
+                    D: ::serde::Deserializer<'de>,
+                    T: ::serde::Deserialize<'de>,
+                {
+                    T::deserialize(deserializer).map(::std::option::Option::Some)
+                }
+            }));
+        }
+        if self.undeclared {
+            items.push(RustItem::code(parse_quote! {
+                /// The undeclared members of the object, without `apiVersion` and `kind`.
+                fn undeclared<'de, D, T>(
+                    deserializer: D,
+                ) -> ::std::result::Result<
+                    ::std::collections::BTreeMap<::std::string::String, T>,
+                    D::Error,
+                >
+                where
+                    D: ::serde::Deserializer<'de>,
+                    T: ::serde::Deserialize<'de>,
+                {
+                    let mut members: ::std::collections::BTreeMap<::std::string::String, T> =
+                        ::serde::Deserialize::deserialize(deserializer)?;
+                    members.remove("apiVersion");
+                    members.remove("kind");
+                    ::std::result::Result::Ok(members)
+                }
+            }));
+        }
+        items
     }
 }

@@ -1,76 +1,75 @@
-//! The state that all parts of one version module share while they are written.
+//! The state that all parts of one version module share while its items are built.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use askama::Template;
-
-use super::imports::ImportList;
 use crate::model::default_values::Defaults;
 use crate::model::generated_types::Ty;
 use crate::model::resource::{CustomResource, TypedVersion};
 use crate::model::type_options::Options;
+use crate::rust::{RustPath, RustType};
 
-/// Writes one version.
+/// Builds the items of one version.
 pub(super) struct VersionWriter<'a> {
     pub(super) resource: &'a CustomResource,
     pub(super) version: &'a TypedVersion,
     pub(super) options: &'a Options,
     pub(super) defaults: Defaults<'a>,
-    pub(super) imports: ImportList,
-    pub(super) functions: BTreeMap<(String, String), String>,
+    /// The functions that return the default of a field, by their type and the default as JSON.
+    pub(super) functions: BTreeMap<(RustType, String), DefaultFunction>,
     pub(super) function_names: BTreeSet<String>,
+    /// The paths of derives, which almost all types share.
+    pub(super) derive_paths: RefCell<BTreeMap<&'static str, RustPath>>,
     pub(super) nullable: bool,
     pub(super) undeclared: bool,
     pub(super) constants: bool,
 }
 
+/// A function that returns the default of a field.
+pub(super) struct DefaultFunction {
+    pub(super) name: String,
+    pub(super) value: syn::Expr,
+}
+
+/// The derives of every type.
+pub(super) const CLONE: &str = "Clone";
+pub(super) const COPY: &str = "Copy";
+pub(super) const DEBUG: &str = "std::fmt::Debug";
+pub(super) const DEFAULT: &str = "Default";
+pub(super) const DESERIALIZE: &str = "serde::Deserialize";
+pub(super) const EQ: &str = "Eq";
+pub(super) const PARTIAL_EQ: &str = "PartialEq";
+pub(super) const SERIALIZE: &str = "serde::Serialize";
+
 // === impl VersionWriter ===
 
 impl VersionWriter<'_> {
-    /// A type as this module writes it; adds the imports that it needs.
-    pub(super) fn ty(&mut self, ty: &Ty) -> String {
-        match ty {
-            Ty::Bool => "bool".to_owned(),
-            Ty::Int(int) => int.name().to_owned(),
-            Ty::Float => "f64".to_owned(),
-            Ty::String => "String".to_owned(),
-            Ty::Json => self.imports.add("serde_json::Value"),
-            Ty::Existing(known) if known.path.starts_with("k8s_openapi::") => {
-                self.imports.add(&known.path)
-            }
-            Ty::Existing(known) => known.path.clone(),
-            Ty::Vec(inner) => format!("Vec<{}>", self.ty(inner)),
-            Ty::Map(inner) => {
-                let map = self.imports.add("std::collections::BTreeMap");
-                format!("{map}<String, {}>", self.ty(inner))
-            }
-            Ty::Nullable(inner) => format!("Option<{}>", self.ty(inner)),
-            Ty::Shape(id) => self.version.type_names.of(*id).to_string(),
-        }
+    /// A type in this module.
+    pub(super) fn ty(&self, ty: &Ty) -> RustType {
+        let names = &self.version.type_names;
+        ty.rust(&|id| RustPath::local(names.of(id).as_str()))
     }
 
-    pub(super) fn derives(
-        &self,
-        first: &[&str],
-        default: &[&str],
-        last: &[&str],
-        more: &[String],
-    ) -> String {
-        let standard: Vec<&str> = first.iter().chain(default).chain(last).copied().collect();
-        format!("#[derive({})]", self.derive_list(&standard, more))
+    fn derive(&self, path: &'static str) -> RustPath {
+        let mut known = self.derive_paths.borrow_mut();
+        let path = known
+            .entry(path)
+            .or_insert_with(|| RustPath::external(path));
+        path.clone()
     }
 
-    pub(super) fn derive_list(&self, standard: &[&str], more: &[String]) -> String {
-        let mut list: Vec<&str> = standard.to_vec();
+    /// The derives of a type, with those that options add.
+    pub(super) fn derives(&self, standard: &[&'static str], more: &[RustPath]) -> Vec<RustPath> {
+        let mut list: Vec<RustPath> = standard.iter().map(|it| self.derive(it)).collect();
         for derive in self.options.derives_everywhere.iter().chain(more) {
-            if !list.contains(&derive.as_str()) {
-                list.push(derive);
+            // The user may write `Debug` for `std::fmt::Debug`.
+            let is_same = |known: &RustPath| {
+                known == derive || (derive.needs_no_import() && known.name() == derive.name())
+            };
+            if !list.iter().any(is_same) {
+                list.push(derive.clone());
             }
         }
-        list.join(", ")
+        list
     }
-}
-
-pub(super) fn print(view: &impl Template) -> String {
-    view.render().expect("writing to a string cannot fail")
 }

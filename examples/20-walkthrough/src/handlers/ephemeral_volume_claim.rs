@@ -1,12 +1,14 @@
 //! Handlers for EphemeralVolumeClaim objects.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kopf_runtime::prelude::*;
 use kube::api::{Patch, PatchParams};
 
 use super::Operator;
 use crate::generated::ephemeral_volume_claim::{
-    BTreeMap, EphemeralVolumeClaim, EphemeralVolumeClaimHandlers, Quantity,
+    EphemeralVolumeClaim, EphemeralVolumeClaimHandlers, Quantity,
 };
 
 impl EphemeralVolumeClaimHandlers for Operator {

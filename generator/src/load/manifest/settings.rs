@@ -29,8 +29,8 @@ pub struct TunedSection {
     pub fields: Vec<(&'static str, SettingValue)>,
     /// Whether the manifest gives all fields of the section.
     pub is_complete: bool,
-    /// The expression after a value of this type that converts it to that of the settings.
-    pub conversion: &'static str,
+    /// The method that converts a value of this type to that of the settings.
+    pub conversion: Option<&'static str>,
 }
 
 /// Defines a section: its keys, the types of their values, and its type in the runtime.
@@ -71,7 +71,7 @@ macro_rules! section {
                     type_name: $type_name,
                     is_complete: fields.len() == all.len(),
                     fields,
-                    conversion: concat!($($conversion)?),
+                    conversion: [$($conversion)?].first().copied(),
                 })
             }
         }
@@ -176,7 +176,7 @@ section! {
 
 section! {
     /// The annotations, the status field and the finalizer on objects.
-    PersistenceSection = "persistence" of "PersistenceSettings" then ".into()" {
+    PersistenceSection = "persistence" of "PersistenceSettings" then "into" {
         /// The finalizer that makes deletion wait for delete handlers; that of Kopf if left out.
         finalizer: String,
         /// The prefix of annotation names; `kopf.zalando.org` if left out.

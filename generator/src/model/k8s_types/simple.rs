@@ -42,11 +42,13 @@ pub(super) const CONDITION: SimpleType = SimpleType {
 };
 
 impl SimpleType {
+    /// Whether a type is this one.
+    pub(in crate::model) fn is(self, known: &ExistingType) -> bool {
+        known.rust.path().is_some_and(|path| path.is(self.path))
+    }
+
     pub(in crate::model) fn known(self) -> ExistingType {
-        ExistingType {
-            path: self.path.to_owned(),
-            default: self.default,
-        }
+        ExistingType::external(self.path, self.default)
     }
 
     pub(in crate::model) fn ty(self) -> Ty {

@@ -13,6 +13,10 @@ use crate::model::generated_types::{ExistingType, IntType, PathStep, Ty};
 use crate::model::identifier::{singular, words};
 use crate::model::scalar::{integer, is_int_or_string};
 use crate::model::type_options::Builtins;
+use crate::rust::PathRoot;
+
+/// The crate of the structs.
+const CRATE: &str = "k8s_openapi";
 
 /// A struct of the table.
 struct StructEntry {
@@ -75,26 +79,34 @@ pub(super) fn find(
     match found.as_slice() {
         // Two structs match equally well, so it is unclear which one is meant.
         [(first, _), (second, _), ..] if first == second => None,
-        [(_, entry), ..] => Some(ExistingType {
-            path: format!("k8s_openapi::{}", entry.path),
-            default: entry.default,
-        }),
+        [(_, entry), ..] => Some(existing(entry.path, entry.default)),
         [] => None,
     }
 }
 
-/// Whether a struct is in the table.
-pub(in crate::model) fn is_known(path: &str) -> bool {
-    table()
-        .by_path
-        .contains_key(path.strip_prefix("k8s_openapi::").unwrap_or(path))
+/// The struct of this path inside of `k8s_openapi`, if it is in the table.
+pub(in crate::model) fn named(path: &str) -> Option<ExistingType> {
+    let table = table();
+    let entry = &table.entries[*table.by_path.get(path)?];
+    Some(existing(entry.path, entry.default))
+}
+
+fn existing(path: &str, default: bool) -> ExistingType {
+    ExistingType::external(&format!("{CRATE}::{path}"), default)
 }
 
 /// A member of a struct of `k8s-openapi`: its type and whether it is an `Option`.
-pub(in crate::model) fn member(path: &str, name: &str) -> Result<(Ty, bool), Vec<&'static str>> {
+pub(in crate::model) fn member(
+    known: &ExistingType,
+    name: &str,
+) -> Result<(Ty, bool), Vec<&'static str>> {
     let table = table();
-    let path = path.strip_prefix("k8s_openapi::").unwrap_or(path);
-    let Some(entry) = table.by_path.get(path).map(|index| &table.entries[*index]) else {
+    let path = match known.rust.path().map(|path| (path.root(), path.names())) {
+        Some((PathRoot::External, [first, rest @ ..])) if first == CRATE => rest.join("::"),
+        _ => return Err(Vec::new()),
+    };
+    let index = table.by_path.get(path.as_str());
+    let Some(entry) = index.map(|index| &table.entries[*index]) else {
         return Err(Vec::new());
     };
     match entry.fields.get(name) {
@@ -187,13 +199,10 @@ impl StructTable {
             TableType::IntOrString => simple::INT_OR_STRING.ty(),
             TableType::Vec(inner) => Ty::Vec(Box::new(self.ty(inner))),
             TableType::Map(inner) => Ty::Map(Box::new(self.ty(inner))),
-            TableType::Struct(path) => Ty::Existing(ExistingType {
-                path: format!("k8s_openapi::{path}"),
-                default: self
-                    .by_path
-                    .get(path)
-                    .is_some_and(|index| self.entries[*index].default),
-            }),
+            TableType::Struct(path) => {
+                let entry = self.by_path.get(path).map(|index| &self.entries[*index]);
+                Ty::Existing(existing(path, entry.is_some_and(|entry| entry.default)))
+            }
         }
     }
 

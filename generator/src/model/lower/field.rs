@@ -3,14 +3,12 @@
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Span};
 use crate::model::builtin_kinds::BuiltinKind;
 use crate::model::field_lookup::UnknownField;
-use crate::model::generated_types::{ExistingType, Ty};
-use crate::model::handler::ImportedType;
+use crate::model::generated_types::Ty;
 use crate::model::k8s_types;
 use crate::model::resource::CustomResource;
+use crate::model::schema_check::JsonType;
+use crate::rust::{RustPath, RustType};
 use crate::suggest::nearest;
-
-/// The module of the types, relative to the module of a kind.
-const TYPES: &str = "super::types";
 
 /// The description of the fields of a kind.
 pub(super) enum FieldSource<'a> {
@@ -29,10 +27,10 @@ impl FieldSource<'_> {
         source: SourceId,
         span: Span,
         diagnostics: &mut Diagnostics,
-    ) -> Option<ImportedType> {
+    ) -> Option<RustType> {
         let names: Vec<&str> = keys.iter().map(String::as_str).collect();
         match self.find(&names) {
-            Ok(rust) => Some(ImportedType::from_paths(&rust)),
+            Ok(rust) => Some(rust),
             Err(unknown) => {
                 diagnostics.push(
                     self.report(&names, &unknown)
@@ -43,11 +41,11 @@ impl FieldSource<'_> {
         }
     }
 
-    /// The type at a path, with the full path of each name in it.
-    fn find(&self, names: &[&str]) -> Result<String, UnknownField> {
+    /// The type at a path.
+    fn find(&self, names: &[&str]) -> Result<RustType, UnknownField> {
         match self {
             Self::Custom(resource) => resource
-                .field(resource.main_version(), names, TYPES)
+                .field(resource.main_version(), names)
                 .map(|field| field.rust),
             Self::Builtin(kind) => typed(names, |name| top(kind, name)),
             Self::Selected => typed(names, universal),
@@ -67,15 +65,15 @@ impl FieldSource<'_> {
             .split('.')
             .filter(|name| !name.is_empty())
             .collect();
-        let leaf = match self.find(&parent).as_deref() {
-            Ok("bool") => Some("a boolean"),
-            Ok("String") => Some("a string"),
-            Ok("f64" | "i8" | "i16" | "i32" | "i64" | "u8" | "u16" | "u32" | "u64") => {
-                Some("a number")
-            }
-            Ok(list) if list.starts_with("Vec<") => Some("a list"),
-            _ => None,
-        };
+        let leaf = self.find(&parent).ok().and_then(|found| {
+            Some(match JsonType::of_rust_type(&found)? {
+                JsonType::Boolean => "a boolean",
+                JsonType::String => "a string",
+                JsonType::Integer | JsonType::Number => "a number",
+                JsonType::List => "a list",
+                JsonType::IntegerOrString | JsonType::Mapping => return None,
+            })
+        });
         UnknownFieldReport {
             message: format!("`{}` is not a field of {kind}", names.join(".")),
             leaf,
@@ -119,14 +117,14 @@ impl UnknownFieldReport {
 }
 
 /// The type at a path of a kind of k8s-openapi; JSON where the table has no type.
-fn typed(names: &[&str], top: impl Fn(&str) -> Ty) -> Result<String, UnknownField> {
+fn typed(names: &[&str], top: impl Fn(&str) -> Ty) -> Result<RustType, UnknownField> {
     let mut here: Option<Ty> = None;
     for (depth, name) in names.iter().enumerate() {
         let next = match &here {
             None => Ok(top(name)),
             Some(Ty::Json) => Ok(Ty::Json),
             Some(Ty::Map(value)) => Ok((**value).clone()),
-            Some(Ty::Existing(known)) => match k8s_types::member(&known.path, name) {
+            Some(Ty::Existing(known)) => match k8s_types::member(known, name) {
                 Ok((ty, _)) => Ok(ty),
                 Err(known) if known.is_empty() => Ok(Ty::Json),
                 Err(known) => Err(known),
@@ -144,24 +142,19 @@ fn typed(names: &[&str], top: impl Fn(&str) -> Ty) -> Result<String, UnknownFiel
             }
         })?);
     }
-    Ok(here
-        .as_ref()
-        .map_or_else(|| "serde_json::Value".to_owned(), text))
+    // No type is generated for these kinds.
+    let shape = |_| RustPath::external("serde_json::Value");
+    Ok(here.unwrap_or(Ty::Json).rust(&shape))
 }
 
 fn top(kind: &BuiltinKind, name: &str) -> Ty {
-    let api = format!("k8s_openapi::api::{}::{}", kind.module, kind.kind);
-    let known = |path: String| {
-        Ty::Existing(ExistingType {
-            path,
-            default: true,
-        })
+    let api = format!("api::{}::{}", kind.module, kind.kind);
+    let known = match name {
+        "spec" => k8s_types::named(&format!("{api}Spec")),
+        "status" => k8s_types::named(&format!("{api}Status")),
+        _ => None,
     };
-    match name {
-        "spec" if k8s_types::is_known(&format!("{api}Spec")) => known(format!("{api}Spec")),
-        "status" if k8s_types::is_known(&format!("{api}Status")) => known(format!("{api}Status")),
-        _ => universal(name),
-    }
+    known.map_or_else(|| universal(name), Ty::Existing)
 }
 
 /// The type of a field of any object.
@@ -173,70 +166,15 @@ fn universal(name: &str) -> Ty {
     }
 }
 
-/// A type with the full path of each name in it.
-fn text(ty: &Ty) -> String {
-    match ty {
-        Ty::Bool => "bool".to_owned(),
-        Ty::Int(int) => int.name().to_owned(),
-        Ty::Float => "f64".to_owned(),
-        Ty::String => "String".to_owned(),
-        Ty::Existing(known) => known.path.clone(),
-        Ty::Vec(item) => format!("Vec<{}>", text(item)),
-        Ty::Map(value) => format!("std::collections::BTreeMap<String, {}>", text(value)),
-        Ty::Nullable(inner) => format!("Option<{}>", text(inner)),
-        Ty::Json | Ty::Shape(_) => "serde_json::Value".to_owned(),
-    }
-}
-
-// === impl ImportedType ===
-
-impl ImportedType {
-    /// Shortens the paths in a type: `Vec<a::B>` becomes `Vec<B>`, and `a::B` an import.
-    fn from_paths(full: &str) -> Self {
-        let mut short = String::new();
-        let mut paths = Vec::new();
-        let mut word = String::new();
-        for c in full.chars().chain(['\0']) {
-            if c.is_alphanumeric() || matches!(c, '_' | ':' | '#') {
-                word.push(c);
-                continue;
-            }
-            let name = word.rsplit("::").next().unwrap_or_default();
-            short.push_str(name);
-            if name.len() < word.len() {
-                paths.push(word.clone());
-            }
-            word.clear();
-            if c != '\0' {
-                short.push(c);
-            }
-        }
-        paths.sort();
-        paths.dedup();
-        Self { text: short, paths }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn paths_become_imports() {
-        let ty = ImportedType::from_paths(
-            "std::collections::BTreeMap<String, Vec<super::types::a::v1::B>>",
-        );
-        assert_eq!(ty.text, "BTreeMap<String, Vec<B>>");
-        assert_eq!(
-            ty.paths,
-            ["std::collections::BTreeMap", "super::types::a::v1::B"]
-        );
-    }
-
-    #[test]
     fn fields_of_builtin_kinds_are_typed() {
         let pod = crate::model::builtin_kinds::find("v1/Pod").expect("a Pod");
-        let builtin = |names: &[&str]| typed(names, |name| top(pod, name));
+        let text = |found: Result<RustType, _>| found.map(|ty| ty.to_string());
+        let builtin = |names: &[&str]| text(typed(names, |name| top(pod, name)));
         assert_eq!(builtin(&["status", "phase"]).as_deref(), Ok("String"));
         assert_eq!(
             builtin(&["spec", "containers"]).as_deref(),
@@ -248,7 +186,7 @@ mod tests {
 
     #[test]
     fn fields_that_all_objects_have_are_typed_and_others_are_json() {
-        let selected = |names: &[&str]| typed(names, universal);
+        let selected = |names: &[&str]| typed(names, universal).map(|ty| ty.to_string());
         assert_eq!(
             selected(&["metadata", "labels"]).as_deref(),
             Ok("std::collections::BTreeMap<String, String>")

@@ -94,7 +94,7 @@ impl Lowering<'_> {
             .and_then(|root| schema_check::field(root, &field.keys));
         match schema {
             Some(schema) => schema_check::violation(schema, value),
-            None => JsonType::of_rust_type(&field.rust_type.text)
+            None => JsonType::of_rust_type(&field.rust_type)
                 .filter(|expected| !expected.can_hold(value))
                 .map(|expected| ViolationReason::Type(expected).into()),
         }

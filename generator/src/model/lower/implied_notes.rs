@@ -65,7 +65,7 @@ fn results(
     let is_lost = |handler: &Handler| {
         let path = ["status", &handler.full_id()];
         let delivers = !matches!(handler.cause, HandlerCause::Index(_));
-        delivers && resource.field(resource.main_version(), &path, "").is_err()
+        delivers && resource.field(resource.main_version(), &path).is_err()
     };
     let losing: Vec<_> = handlers
         .iter()

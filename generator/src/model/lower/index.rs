@@ -7,15 +7,15 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId};
 use crate::load::manifest::{HandlerSection, IndexSection, Manifest, OneOrMany, Spanned, Trigger};
 use crate::model::handler::{Handler, HandlerCause, IndexOptions};
 use crate::model::identifier::TypeName;
-use crate::model::index::{Index, InvalidIndexType, RustType, is_taken};
+use crate::model::index::{Index, IndexType, InvalidIndexType};
 use crate::model::operator::HandledKind;
+use crate::rust::{RustPath, is_in_prelude};
 
 /// The type of keys and values that the manifest does not declare.
 const DEFAULT_TYPE: &str = "String";
 
-/// The paths of the kinds' types by their names, relative to a sibling of the kinds' modules; names
-/// that several kinds share are left out.
-pub(super) fn kind_types(kinds: &[&HandledKind]) -> BTreeMap<String, String> {
+/// The paths of the kinds' types by their names; names that several kinds share are left out.
+pub(super) fn kind_types(kinds: &[&HandledKind]) -> BTreeMap<String, RustPath> {
     let unique = |kind: &&&HandledKind| {
         let same = kinds
             .iter()
@@ -24,8 +24,8 @@ pub(super) fn kind_types(kinds: &[&HandledKind]) -> BTreeMap<String, String> {
         kind.selector().is_some() || same.count() == 1
     };
     let path = |kind: &HandledKind| match kind.selector() {
-        Some(_) => format!("kopf_runtime::{}", kind.type_name),
-        None => format!("super::{}::{}", kind.module, kind.type_name),
+        Some(_) => RustPath::external(&format!("kopf_runtime::{}", kind.type_name)),
+        None => RustPath::this_crate(&["generated", &kind.module, &kind.type_name]),
     };
     let kinds = kinds.iter().filter(unique);
     kinds
@@ -39,7 +39,7 @@ impl Lowering<'_> {
         mut self,
         section: &IndexSection,
         written: &HandlerSection,
-        kinds: &BTreeMap<String, String>,
+        kinds: &BTreeMap<String, RustPath>,
     ) -> Option<Handler> {
         if let Some(value) = section.value.as_ref().filter(|_| section.field.is_none()) {
             let message = "`value` needs `field`: it is about the value of a field";
@@ -51,9 +51,11 @@ impl Lowering<'_> {
             return None;
         }
         self.check_name(&section.index)?;
-        let keys = self.rust_type(section.keys.as_ref(), |text| RustType::of_keys(text, kinds));
+        let keys = self.rust_type(section.keys.as_ref(), |text| {
+            IndexType::of_keys(text, kinds)
+        });
         let values = self.rust_type(section.values.as_ref(), |text| {
-            RustType::of_values(text, kinds)
+            IndexType::of_values(text, kinds)
         });
         // The options that it shares with handlers are checked as for a handler.
         let handler = self.handler(written).into_iter().next()?;
@@ -86,7 +88,7 @@ impl Lowering<'_> {
             return None;
         }
         let type_name = type_name(text);
-        if is_taken(&type_name) {
+        if is_in_prelude(&type_name) {
             let label = format!("its type would be `{type_name}`, which has a meaning already");
             self.push(diagnostic.at(self.source, name.span, label));
             return None;
@@ -97,8 +99,8 @@ impl Lowering<'_> {
     fn rust_type(
         &mut self,
         written: Option<&Spanned<String>>,
-        read: impl Fn(&str) -> Result<RustType, InvalidIndexType>,
-    ) -> Option<RustType> {
+        read: impl Fn(&str) -> Result<IndexType, InvalidIndexType>,
+    ) -> Option<IndexType> {
         let Some(written) = written else {
             return read(DEFAULT_TYPE).ok();
         };

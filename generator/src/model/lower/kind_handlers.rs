@@ -21,7 +21,7 @@ pub(super) struct KindLowering<'a> {
     /// The place where the manifest lets webhooks stay when the operator stops.
     pub(super) unmanaged_webhooks: Option<Span>,
     /// The types of all kinds of the operator, with their paths.
-    pub(super) kind_types: &'a BTreeMap<String, String>,
+    pub(super) kind_types: &'a BTreeMap<String, crate::rust::RustPath>,
     pub(super) diagnostics: &'a mut Diagnostics,
 }
 
@@ -208,16 +208,16 @@ fn webhook_uses(webhook: &Webhook, written: &WebhookSection) -> Vec<(String, Met
     let field = webhook
         .field
         .as_ref()
-        .map_or("a value", |field| field.rust_type.text.as_str());
+        .map_or_else(|| "a value".to_owned(), |field| field.rust_type.short());
     let mut uses = vec![(webhook.method.clone(), MethodUse { signature, span })];
-    uses.extend(predicate_uses(&webhook.filters, field, |_| span));
+    uses.extend(predicate_uses(&webhook.filters, &field, |_| span));
     uses
 }
 
 fn uses(handler: &Handler, written: &HandlerSection) -> Vec<(String, MethodUse)> {
     let field = handler
         .field()
-        .map_or("a value", |field| field.rust_type.text.as_str());
+        .map_or_else(|| "a value".to_owned(), |field| field.rust_type.short());
     let context = match &handler.cause {
         HandlerCause::Change(_) => "a change".to_owned(),
         HandlerCause::Field { .. } => format!("a change of {field}"),
@@ -240,7 +240,7 @@ fn uses(handler: &Handler, written: &HandlerSection) -> Vec<(String, MethodUse)>
             .unwrap_or(written.function.span);
         uses.push((name.to_owned(), MethodUse { signature, span }));
     }
-    uses.extend(predicate_uses(&handler.filters, field, |name| {
+    uses.extend(predicate_uses(&handler.filters, &field, |name| {
         written
             .predicate_span(name)
             .unwrap_or(written.function.span)

@@ -6,11 +6,12 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Span};
 use crate::load::manifest::{Spanned, Trigger};
 use crate::load::names::QuotedName;
 use crate::load::schema::Schema;
-use crate::model::handler::{ImportedType, TimerSchedule};
+use crate::model::handler::TimerSchedule;
+use crate::rust::RustType;
 
 /// Resolves a field of the kind to its type; reports a field that does not exist.
 pub(super) type ResolveField<'a> =
-    dyn Fn(&[String], Span, &mut Diagnostics) -> Option<ImportedType> + 'a;
+    dyn Fn(&[String], Span, &mut Diagnostics) -> Option<RustType> + 'a;
 
 /// Lowers one entry of the manifest.
 pub(super) struct Lowering<'a> {

@@ -1,11 +1,13 @@
 //! Handlers for EphemeralVolumeClaim objects.
 
+use std::collections::BTreeMap;
+
 use kopf_runtime::prelude::*;
 
 use super::Operator;
 use crate::generated::ephemeral_volume_claim::{
-    BTreeMap, ByClass, EphemeralVolumeClaim, EphemeralVolumeClaimClass,
-    EphemeralVolumeClaimHandlers, Mirror, Mount, Quantity, Value,
+    ByClass, EphemeralVolumeClaim, EphemeralVolumeClaimClass, EphemeralVolumeClaimHandlers, Mirror,
+    Mount, Quantity,
 };
 
 /// The in-memory state of an EphemeralVolumeClaim while the operator runs; its handlers share it.

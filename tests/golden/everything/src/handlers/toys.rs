@@ -1,9 +1,11 @@
 //! Handlers for objects of `Toys`.
 
+use std::collections::BTreeMap;
+
 use kopf_runtime::prelude::*;
 
 use super::Operator;
-use crate::generated::toys::{BTreeMap, DynamicObject, ToysByKind, ToysHandlers, Value};
+use crate::generated::toys::{DynamicObject, ToysByKind, ToysHandlers};
 
 /// The in-memory state of an object of `Toys` while the operator runs; its handlers share it.
 #[derive(Debug, Default)]

@@ -1,9 +1,11 @@
 //! Handlers for Exhibit objects.
 
+use std::collections::BTreeMap;
+
 use kopf_runtime::prelude::*;
 
 use super::Operator;
-use crate::generated::exhibit::{BTreeMap, Exhibit, ExhibitHandlers, IndexFn};
+use crate::generated::exhibit::{Exhibit, ExhibitHandlers, IndexFn};
 
 impl ExhibitHandlers for Operator {
     /// Called when an Exhibit is created.

@@ -2,11 +2,13 @@
 
 //! Version `v1` of `kopfexamples.kopf.dev`, in which objects are stored.
 
+use std::collections::BTreeMap;
+
+use k8s_openapi::{Metadata, NamespaceResourceScope, Resource};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use serde::ser::SerializeMap as _;
 
 /// A `KopfExample` of `kopf.dev/v1`.
 ///
@@ -18,16 +20,16 @@ pub struct KopfExample {
     pub status: Option<BTreeMap<String, Value>>,
 }
 
-impl k8s_openapi::Resource for KopfExample {
+impl Resource for KopfExample {
     const API_VERSION: &'static str = "kopf.dev/v1";
     const GROUP: &'static str = "kopf.dev";
     const KIND: &'static str = "KopfExample";
     const VERSION: &'static str = "v1";
     const URL_PATH_SEGMENT: &'static str = "kopfexamples";
-    type Scope = k8s_openapi::NamespaceResourceScope;
+    type Scope = NamespaceResourceScope;
 }
 
-impl k8s_openapi::Metadata for KopfExample {
+impl Metadata for KopfExample {
     type Ty = ObjectMeta;
 
     fn metadata(&self) -> &ObjectMeta {

@@ -2,10 +2,11 @@
 
 //! Version `v1` of `numberlists.kopf.dev`, in which objects are stored.
 
+use k8s_openapi::{Metadata, NamespaceResourceScope, Resource};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
+use serde::ser::SerializeMap as _;
 
 /// A `NumberList` of `kopf.dev/v1`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -14,16 +15,16 @@ pub struct NumberList {
     pub spec: NumberListSpec,
 }
 
-impl k8s_openapi::Resource for NumberList {
+impl Resource for NumberList {
     const API_VERSION: &'static str = "kopf.dev/v1";
     const GROUP: &'static str = "kopf.dev";
     const KIND: &'static str = "NumberList";
     const VERSION: &'static str = "v1";
     const URL_PATH_SEGMENT: &'static str = "numberlists";
-    type Scope = k8s_openapi::NamespaceResourceScope;
+    type Scope = NamespaceResourceScope;
 }
 
-impl k8s_openapi::Metadata for NumberList {
+impl Metadata for NumberList {
     type Ty = ObjectMeta;
 
     fn metadata(&self) -> &ObjectMeta {

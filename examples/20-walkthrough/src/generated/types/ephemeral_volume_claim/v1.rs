@@ -2,11 +2,14 @@
 
 //! Version `v1` of `ephemeralvolumeclaims.kopf.dev`, in which objects are stored.
 
+use std::collections::BTreeMap;
+
+use k8s_openapi::{Metadata, NamespaceResourceScope, Resource};
+use k8s_openapi::apimachinery::pkg::api::resource;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use serde::ser::SerializeMap as _;
 
 /// An `EphemeralVolumeClaim` of `kopf.dev/v1`.
 ///
@@ -18,16 +21,16 @@ pub struct EphemeralVolumeClaim {
     pub status: Option<BTreeMap<String, Value>>,
 }
 
-impl k8s_openapi::Resource for EphemeralVolumeClaim {
+impl Resource for EphemeralVolumeClaim {
     const API_VERSION: &'static str = "kopf.dev/v1";
     const GROUP: &'static str = "kopf.dev";
     const KIND: &'static str = "EphemeralVolumeClaim";
     const VERSION: &'static str = "v1";
     const URL_PATH_SEGMENT: &'static str = "ephemeralvolumeclaims";
-    type Scope = k8s_openapi::NamespaceResourceScope;
+    type Scope = NamespaceResourceScope;
 }
 
-impl k8s_openapi::Metadata for EphemeralVolumeClaim {
+impl Metadata for EphemeralVolumeClaim {
     type Ty = ObjectMeta;
 
     fn metadata(&self) -> &ObjectMeta {
@@ -67,7 +70,7 @@ pub enum Quantity {
     String(String),
 }
 
-impl From<Quantity> for k8s_openapi::apimachinery::pkg::api::resource::Quantity {
+impl From<Quantity> for resource::Quantity {
     fn from(quantity: Quantity) -> Self {
         match quantity {
             Quantity::Int(number) => Self(number.to_string()),
@@ -76,8 +79,8 @@ impl From<Quantity> for k8s_openapi::apimachinery::pkg::api::resource::Quantity 
     }
 }
 
-impl From<k8s_openapi::apimachinery::pkg::api::resource::Quantity> for Quantity {
-    fn from(quantity: k8s_openapi::apimachinery::pkg::api::resource::Quantity) -> Self {
+impl From<resource::Quantity> for Quantity {
+    fn from(quantity: resource::Quantity) -> Self {
         Self::String(quantity.0)
     }
 }

@@ -2,9 +2,10 @@
 
 //! Version `v1alpha1` of `orders.shop.example.com`, in which objects are stored.
 
+use k8s_openapi::{Metadata, NamespaceResourceScope, Resource};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
+use serde::ser::SerializeMap as _;
 
 /// An `Order` of `shop.example.com/v1alpha1`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -13,16 +14,16 @@ pub struct Order {
     pub spec: Option<OrderSpec>,
 }
 
-impl k8s_openapi::Resource for Order {
+impl Resource for Order {
     const API_VERSION: &'static str = "shop.example.com/v1alpha1";
     const GROUP: &'static str = "shop.example.com";
     const KIND: &'static str = "Order";
     const VERSION: &'static str = "v1alpha1";
     const URL_PATH_SEGMENT: &'static str = "orders";
-    type Scope = k8s_openapi::NamespaceResourceScope;
+    type Scope = NamespaceResourceScope;
 }
 
-impl k8s_openapi::Metadata for Order {
+impl Metadata for Order {
     type Ty = ObjectMeta;
 
     fn metadata(&self) -> &ObjectMeta {

@@ -2,11 +2,13 @@
 
 //! Version `v1` of `warehouses.shop.example.com`.
 
+use std::collections::BTreeMap;
+
+use k8s_openapi::{ClusterResourceScope, Metadata, Resource};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use serde::ser::SerializeMap as _;
 
 /// A `Warehouse` of `shop.example.com/v1`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -17,16 +19,16 @@ pub struct Warehouse {
     pub extra: BTreeMap<String, Value>,
 }
 
-impl k8s_openapi::Resource for Warehouse {
+impl Resource for Warehouse {
     const API_VERSION: &'static str = "shop.example.com/v1";
     const GROUP: &'static str = "shop.example.com";
     const KIND: &'static str = "Warehouse";
     const VERSION: &'static str = "v1";
     const URL_PATH_SEGMENT: &'static str = "warehouses";
-    type Scope = k8s_openapi::ClusterResourceScope;
+    type Scope = ClusterResourceScope;
 }
 
-impl k8s_openapi::Metadata for Warehouse {
+impl Metadata for Warehouse {
     type Ty = ObjectMeta;
 
     fn metadata(&self) -> &ObjectMeta {
@@ -57,7 +59,7 @@ where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
 {
-    let mut members = BTreeMap::deserialize(deserializer)?;
+    let mut members: BTreeMap<String, T> = Deserialize::deserialize(deserializer)?;
     members.remove("apiVersion");
     members.remove("kind");
     Ok(members)

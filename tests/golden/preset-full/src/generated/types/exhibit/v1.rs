@@ -2,11 +2,13 @@
 
 //! Version `v1` of `exhibits.presets.kopf.dev`, in which objects are stored.
 
+use std::collections::BTreeMap;
+
+use k8s_openapi::{Metadata, NamespaceResourceScope, Resource};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use serde::ser::SerializeMap as _;
 
 /// An `Exhibit` of `presets.kopf.dev/v1`.
 ///
@@ -18,16 +20,16 @@ pub struct Exhibit {
     pub status: Option<BTreeMap<String, Value>>,
 }
 
-impl k8s_openapi::Resource for Exhibit {
+impl Resource for Exhibit {
     const API_VERSION: &'static str = "presets.kopf.dev/v1";
     const GROUP: &'static str = "presets.kopf.dev";
     const KIND: &'static str = "Exhibit";
     const VERSION: &'static str = "v1";
     const URL_PATH_SEGMENT: &'static str = "exhibits";
-    type Scope = k8s_openapi::NamespaceResourceScope;
+    type Scope = NamespaceResourceScope;
 }
 
-impl k8s_openapi::Metadata for Exhibit {
+impl Metadata for Exhibit {
     type Ty = ObjectMeta;
 
     fn metadata(&self) -> &ObjectMeta {

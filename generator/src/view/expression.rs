@@ -1,0 +1,57 @@
+//! Expressions that are built without parsing, because they contain others of any size.
+
+use syn::punctuated::Punctuated;
+use syn::{Expr, Token, parse_quote};
+
+use crate::rust::ident;
+
+/// A string literal.
+pub(super) fn text(text: &str) -> Expr {
+    parse_quote!(#text)
+}
+
+/// `receiver.method(arguments)`
+pub(super) fn call(
+    receiver: Expr,
+    method: &str,
+    arguments: impl IntoIterator<Item = Expr>,
+) -> Expr {
+    Expr::MethodCall(syn::ExprMethodCall {
+        attrs: Vec::new(),
+        receiver: Box::new(receiver),
+        dot_token: <Token![.]>::default(),
+        method: ident(method),
+        turbofish: None,
+        paren_token: syn::token::Paren::default(),
+        args: arguments.into_iter().collect(),
+    })
+}
+
+/// `path { field: value, ..base }`
+pub(super) fn construct(
+    path: syn::Path,
+    fields: impl IntoIterator<Item = (syn::Ident, Expr)>,
+    base: Option<Expr>,
+) -> Expr {
+    let mut list: Punctuated<syn::FieldValue, Token![,]> = Punctuated::new();
+    for (name, expr) in fields {
+        list.push(syn::FieldValue {
+            attrs: Vec::new(),
+            member: syn::Member::Named(name),
+            colon_token: Some(<Token![:]>::default()),
+            expr,
+        });
+    }
+    if base.is_some() && !list.is_empty() {
+        list.push_punct(<Token![,]>::default());
+    }
+    Expr::Struct(syn::ExprStruct {
+        attrs: Vec::new(),
+        qself: None,
+        path,
+        brace_token: syn::token::Brace::default(),
+        fields: list,
+        dot2_token: base.as_ref().map(|_| <Token![..]>::default()),
+        rest: base.map(Box::new),
+    })
+}

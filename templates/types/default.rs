@@ -1,5 +1,0 @@
-impl Default for {{ name }} {
-    fn default() -> Self {
-        {{ value }}
-    }
-}
