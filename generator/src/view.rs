@@ -9,6 +9,7 @@ mod doc_comments;
 mod enumeration;
 pub mod exports;
 mod expression;
+mod file_imports;
 pub mod hooks;
 mod imports;
 pub mod indices;

@@ -1,7 +1,5 @@
 //! The names that every Rust module has without an import.
 
-use super::path::{PathRoot, RustPath};
-
 /// The paths of the prelude of the 2024 edition, each ending in its name.
 const PRELUDE: &[&[&str]] = &[
     &["std", "borrow", "ToOwned"],
@@ -51,13 +49,11 @@ const PRELUDE: &[&[&str]] = &[
 ];
 
 /// Whether the prelude has exactly this path.
-pub(super) fn contains(path: &[&str]) -> bool {
-    PRELUDE.contains(&path)
-}
-
-/// Whether the prelude has the item to which a path belongs.
-pub(super) fn contains_item(path: &RustPath, item: &[String]) -> bool {
-    path.root() == PathRoot::External && PRELUDE.iter().any(|known| *known == item)
+pub(super) fn contains<S: AsRef<str>>(path: &[S]) -> bool {
+    let names = || path.iter().map(AsRef::as_ref);
+    PRELUDE
+        .iter()
+        .any(|known| known.iter().copied().eq(names()))
 }
 
 /// Whether every module has this name without an import.

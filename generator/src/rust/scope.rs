@@ -79,7 +79,10 @@ impl ModuleScope {
         let is_short = match self.declared.get(name) {
             Some(Some(known)) => known.root() == path.root() && known.names() == item,
             Some(None) => false,
-            None => prelude::contains_item(path, item) || self.import(path.root(), item),
+            None => {
+                let is_external = path.root() == PathRoot::External;
+                (is_external && prelude::contains(item)) || self.import(path.root(), item)
+            }
         };
         if is_short {
             return names.get(owner..);

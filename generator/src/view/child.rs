@@ -2,9 +2,10 @@
 
 use askama::Template;
 
-use super::layout::call;
+use super::file_imports::FileImports;
+use super::layout::macro_call;
 use super::method::methods;
-use super::scaffold::{FileImports, KindHandlersView};
+use super::scaffold::KindHandlersView;
 use super::stub::{INDENT, NameStyle, with_body};
 use crate::model::operator::{HandledKind, KindOrigin};
 use crate::rust::RustPath;
@@ -34,7 +35,7 @@ impl KindHandlersView {
         let mut imports = FileImports::new(kind, &methods);
         let mut import = |path| imports.external.add(&RustPath::external(path));
         let child = ChildView {
-            name: call(
+            name: macro_call(
                 2 * INDENT,
                 "let name = format!",
                 &[

@@ -6,15 +6,57 @@ use crate::diagnostic::harmless;
 /// The width that rustfmt fills unless told otherwise.
 const WIDTH: usize = 100;
 
-/// `head(arguments)tail`, with one argument per line if it does not fit behind `indent` columns.
+/// The widest arguments of a call on one line.
+const ARGUMENTS_WIDTH: usize = 60;
+
+/// `head(parameters)tail` of a function, with one parameter per line if it does not fit behind
+/// `indent` columns.
 #[must_use]
-pub fn call(indent: usize, head: &str, arguments: &[String], tail: &str) -> Vec<String> {
-    let one_line = format!("{head}({}){tail}", arguments.join(", "));
+pub fn signature(indent: usize, head: &str, parameters: &[String], tail: &str) -> Vec<String> {
+    let one_line = format!("{head}({}){tail}", parameters.join(", "));
     if indent + one_line.len() <= WIDTH {
         return vec![one_line];
     }
+    let parameters = parameters.iter().map(|it| format!("    {it},"));
+    broken(head, parameters, tail)
+}
+
+/// `head(arguments)tail` of a call, with one argument per line if it is too long.
+#[must_use]
+pub fn call(indent: usize, head: &str, arguments: &[String], tail: &str) -> Vec<String> {
+    called(indent, head, arguments, tail, ",")
+}
+
+/// `head(arguments)tail` of a macro, whose last argument has no comma.
+#[must_use]
+pub fn macro_call(indent: usize, head: &str, arguments: &[String], tail: &str) -> Vec<String> {
+    called(indent, head, arguments, tail, "")
+}
+
+fn called(
+    indent: usize,
+    head: &str,
+    arguments: &[String],
+    tail: &str,
+    last_comma: &str,
+) -> Vec<String> {
+    let inside = arguments.join(", ");
+    let one_line = format!("{head}({inside}){tail}");
+    let is_short = inside.len() <= ARGUMENTS_WIDTH || arguments.len() == 1;
+    if is_short && indent + one_line.len() <= WIDTH {
+        return vec![one_line];
+    }
+    let last = arguments.len().saturating_sub(1);
+    let arguments = arguments.iter().enumerate().map(|(index, argument)| {
+        let comma = if index < last { "," } else { last_comma };
+        format!("    {argument}{comma}")
+    });
+    broken(head, arguments, tail)
+}
+
+fn broken(head: &str, inside: impl Iterator<Item = String>, tail: &str) -> Vec<String> {
     let mut lines = vec![format!("{head}(")];
-    lines.extend(arguments.iter().map(|argument| format!("    {argument},")));
+    lines.extend(inside);
     lines.push(format!("){tail}"));
     lines
 }
@@ -48,6 +90,21 @@ mod tests {
         assert_eq!(
             call(4, "f", std::slice::from_ref(&long), ";"),
             ["f(".into(), format!("    {long},"), ");".into()]
+        );
+        let arguments = ["x".repeat(40), "y".repeat(40)];
+        let [x, y] = &arguments;
+        assert_eq!(
+            signature(0, "fn f", &arguments, " {"),
+            [format!("fn f({x}, {y}) {{")]
+        );
+        assert_eq!(
+            macro_call(0, "f!", &arguments, ";"),
+            [
+                "f!(".into(),
+                format!("    {x},"),
+                format!("    {y}"),
+                ");".into()
+            ]
         );
     }
 }

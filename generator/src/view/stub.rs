@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use askama::Template;
 
-use super::layout::call;
+use super::file_imports::{FileImports, is_in_runtime_prelude};
+use super::layout::{macro_call, signature};
 use super::method::{ContextType, MethodSignature, PredicateArgument, TraitMethod};
-use super::scaffold::FileImports;
-use crate::rust::{PathRoot, RustPath, RustType};
+use crate::rust::{RustPath, RustType};
 use crate::splice::ImportedNames;
 
 /// The module with the names that handlers use.
@@ -72,7 +72,7 @@ pub(super) fn with_body(method: &TraitMethod, names: NameStyle<'_>, body: Vec<St
     let arguments = ["&self".to_owned(), argument];
     let view = StubView {
         doc: &method.doc,
-        signature: call(INDENT, &head, &arguments, &format!(" -> {result} {{")),
+        signature: signature(INDENT, &head, &arguments, &format!(" -> {result} {{")),
         body,
     };
     let text = view.render().expect("writing to a string cannot fail");
@@ -121,7 +121,7 @@ fn body(method: &TraitMethod, names: NameStyle<'_>) -> Vec<String> {
             "cx.name()".to_owned(),
         ],
     };
-    let mut lines = call(
+    let mut lines = macro_call(
         2 * INDENT,
         &format!("{}!", names.prelude("info")),
         &arguments,
@@ -163,7 +163,7 @@ fn index_body(name: &str, names: NameStyle<'_>) -> Vec<String> {
         "cx.name()".to_owned(),
     ];
     let debug = format!("{}!", names.prelude("debug"));
-    let mut lines = call(2 * INDENT, &debug, &arguments, ";");
+    let mut lines = macro_call(2 * INDENT, &debug, &arguments, ";");
     lines.push("Ok(Vec::new())".to_owned());
     lines
 }
@@ -230,11 +230,4 @@ impl NameStyle<'_> {
             Self::Imported(_) | Self::Qualified { .. } => format!("{module}::{name}"),
         }
     }
-}
-
-/// Whether the prelude of the runtime has an item.
-pub(super) fn is_in_runtime_prelude(path: &RustPath) -> bool {
-    let is_of_runtime = path.root() == PathRoot::External
-        && matches!(path.names(), [crate_name, _] if crate_name == "kopf_runtime");
-    is_of_runtime || path.is("serde_json::Value") || path.is("std::time::Duration")
 }
