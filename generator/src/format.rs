@@ -2,6 +2,12 @@
 //!
 //! rustfmt is a program that may be missing.
 
+mod json;
+
+use json::JsonCalls;
+
+use crate::rust::{DocComments, RustModule};
+
 /// The members of an `impl` or a trait that have no blank lines between them.
 const ONE_LINERS: [&str; 2] = ["const ", "type "];
 
@@ -10,7 +16,12 @@ const INDENT: &str = "    ";
 
 /// The text of a module.
 #[must_use]
-pub fn rust(file: syn::File) -> String {
+pub fn rust(module: RustModule) -> String {
+    let (file, comments) = module.into_syntax();
+    self::file(file, &comments)
+}
+
+fn file(file: syn::File, comments: &DocComments) -> String {
     let head = unparse(file.attrs, Vec::new());
     let mut text = spaced_attributes(&head);
     let mut previous = None;
@@ -20,7 +31,7 @@ pub fn rust(file: syn::File) -> String {
         if !text.is_empty() && !continues {
             text.push('\n');
         }
-        text.push_str(&self::item(item));
+        text.push_str(&self::item(item, comments));
         previous = Some(group);
     }
     text
@@ -54,18 +65,26 @@ impl ItemGroup {
     }
 }
 
-fn item(item: syn::Item) -> String {
+fn item(item: syn::Item, comments: &DocComments) -> String {
     match item {
-        syn::Item::Mod(module) => self::module(module),
-        syn::Item::Impl(_) | syn::Item::Trait(_) => {
-            with_blank_lines(&unparse(Vec::new(), vec![item]))
+        syn::Item::Mod(module) => self::module(module, comments),
+        syn::Item::Struct(_) | syn::Item::Enum(_) => {
+            comments.insert(&unparse(Vec::new(), vec![item]))
         }
+        syn::Item::Impl(_) | syn::Item::Trait(_) => with_blank_lines(&code(item)),
+        syn::Item::Fn(_) => code(item),
         item => unparse(Vec::new(), vec![item]),
     }
 }
 
+/// An item with expressions.
+fn code(mut item: syn::Item) -> String {
+    let json = JsonCalls::take(&mut item);
+    json.print(unparse(Vec::new(), vec![item]))
+}
+
 /// A module, whose items have blank lines between them as well.
-fn module(mut module: syn::ItemMod) -> String {
+fn module(mut module: syn::ItemMod, comments: &DocComments) -> String {
     let Some((_, items)) = module.content.take() else {
         return unparse(Vec::new(), vec![syn::Item::Mod(module)]);
     };
@@ -74,12 +93,13 @@ fn module(mut module: syn::ItemMod) -> String {
         .into_iter()
         .partition(is_inner);
     module.attrs = outer;
-    let body = rust(syn::File {
+    let body = syn::File {
         shebang: None,
         frontmatter: None,
         attrs: inner,
         items,
-    });
+    };
+    let body = file(body, comments);
     module.semi = Some(syn::token::Semi::default());
     let declaration = unparse(Vec::new(), vec![syn::Item::Mod(module)]);
     let declaration = declaration.trim_end().trim_end_matches(';').to_owned();
@@ -155,7 +175,7 @@ mod tests {
             pub mod c { //! Doc.
             use std::c::D; struct E; }";
         let file = syn::parse_file(text).expect("valid");
-        insta::assert_snapshot!(rust(file), @r"
+        insta::assert_snapshot!(super::file(file, &DocComments::default()), @r"
         //! Doc.
 
         #![allow(x)]

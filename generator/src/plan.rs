@@ -206,7 +206,7 @@ fn children(operator: &Operator) -> Vec<PlannedFile> {
 }
 
 fn generated(path: &str, module: RustModule) -> PlannedFile {
-    let text = format!("{BANNER}{}", format::rust(module.into_syntax()));
+    let text = format!("{BANNER}{}", format::rust(module));
     PlannedFile::generated(inside(path), text)
 }
 

@@ -1,6 +1,8 @@
 //! Rust as a tree: the paths and types that the model decides on, the items that the views build
 //! from them, and the choice of the names under which a module refers to other ones.
 
+mod doc_comments;
+mod import;
 mod item;
 mod lower;
 mod path;
@@ -9,6 +11,7 @@ mod rust_type;
 mod scope;
 mod syntax;
 
+pub use doc_comments::DocComments;
 pub use item::{
     Lint, RustEnum, RustField, RustItem, RustModule, RustStruct, RustVariant, SerdeArgument,
 };

@@ -202,7 +202,7 @@ fn index_header() -> String {
 }
 
 fn printed(header: &str, module: RustModule) -> String {
-    format!("{header}{}", format::rust(module.into_syntax()))
+    format!("{header}{}", format::rust(module))
 }
 
 fn made_by() -> String {

@@ -212,7 +212,7 @@ fn numbers_of_any_size_and_strings_of_any_kind_are_valid_parameters() {
     let module = &files["src/generated/widget.rs"];
     for number in [
         "5368709120i64",
-        "- 9223372036854775808i64",
+        "-9223372036854775808i64",
         "18446744073709551615u64",
     ] {
         assert!(module.contains(number), "{number}: {module}");

@@ -70,7 +70,7 @@ resources:
   - {{on: field, field: spec.{field}, fn: field_{name}}}
   - {{on: field, field: spec.labels, fn: labels_{name}}}
   - {{on: event, fn: event_{name}}}
-  - {{daemon: run_{name}, initial_delay: wait_{name}}}
+  - {{daemon: run_{name}, initial_delay: {{fn: wait_{name}}}}}
   - {{timer: tick_{name}, interval: 1s}}
 ",
         memo = kind(name.len()),

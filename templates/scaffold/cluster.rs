@@ -5,7 +5,7 @@ use kopf_testing::{TestResult, on_cluster};
 use kube::ResourceExt as _;
 {%- endif %}
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_{{ name }}");
+{{ program }}
 
 /// The CRDs that the test installs.
 #[rustfmt::skip]
@@ -19,7 +19,7 @@ const DEFINITIONS: &[&str] = &[
 const OBJECT: &str = {{ object }};
 
 #[test]
-fn {{ function }}() -> TestResult {
+{{ signature }}
     on_cluster(async |cluster| {
         for definition in DEFINITIONS {
             cluster.apply(definition).await?;

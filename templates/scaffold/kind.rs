@@ -6,7 +6,7 @@
 {% for line in memo -%}
 {{ line }}
 {% endfor -%}
-impl {{ handlers_trait }} for Operator {
+impl {{ handlers_trait }} for {{ state }} {
 {%- for stub in stubs %}
 {{ stub }}
 {%- if loop.last %}

@@ -218,7 +218,7 @@ impl CrdReader<'_> {
             names,
             scope: scope?,
             versions,
-            json: document.to_json().to_string(),
+            json: document.to_json_text(),
             is_corrected: is_upgraded || is_renamed,
         })
     }

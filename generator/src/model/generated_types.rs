@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::identifier::TypeName;
+use super::member_names::{FieldNames, VariantNames};
 use crate::rust::{RustPath, RustType};
 
 /// A Rust type without its optionality.
@@ -179,6 +180,9 @@ struct ShapeEntry {
     shape: Shape,
     docs: ShapeDocs,
     location: SchemaLocation,
+    /// The names of its fields, or else of its variants.
+    fields: FieldNames,
+    variants: VariantNames,
     /// Whether its locations describe it differently.
     conflicting: bool,
 }
@@ -336,7 +340,40 @@ impl ShapeBody {
     }
 }
 
+impl ShapeBody {
+    fn field_names(&self) -> FieldNames {
+        match self {
+            Self::Struct(body) => body.names(&[]),
+            _ => FieldNames::default(),
+        }
+    }
+
+    fn variant_names(&self) -> VariantNames {
+        match self {
+            Self::StringEnum(values) => {
+                VariantNames::of_texts(&values.iter().map(String::as_str).collect::<Vec<_>>())
+            }
+            Self::Union(members) => {
+                let texts: Vec<&str> = members.iter().map(|(json, _)| json.as_str()).collect();
+                VariantNames::of_texts(&texts)
+            }
+            Self::IntEnum(values) => VariantNames::of_numbers(values),
+            _ => VariantNames::default(),
+        }
+    }
+}
+
 impl StructShape {
+    /// The names of its fields, beside these.
+    pub(super) fn names(&self, reserved: &[&str]) -> FieldNames {
+        let json: Vec<&str> = self
+            .fields
+            .iter()
+            .map(|field| field.json.as_str())
+            .collect();
+        FieldNames::of_fields(&json, reserved, self.rest.is_some())
+    }
+
     /// The types of the members, including undeclared ones.
     pub fn types(&self) -> impl Iterator<Item = &Ty> {
         self.fields.iter().map(|field| &field.ty).chain(&self.rest)
@@ -355,6 +392,8 @@ impl Shapes {
         let id = ShapeId(self.list.len());
         self.index.insert(shape.clone(), id);
         self.list.push(ShapeEntry {
+            fields: shape.body.field_names(),
+            variants: shape.body.variant_names(),
             shape,
             docs,
             location,
@@ -378,6 +417,18 @@ impl Shapes {
     #[must_use]
     pub fn body(&self, id: ShapeId) -> &ShapeBody {
         &self.shape(id).body
+    }
+
+    /// The names of its fields, if it is a struct.
+    #[must_use]
+    pub fn field_names(&self, id: ShapeId) -> &FieldNames {
+        &self.list[id.0].fields
+    }
+
+    /// The names of its variants, if it is an enum with names that the schema gives.
+    #[must_use]
+    pub fn variant_names(&self, id: ShapeId) -> &VariantNames {
+        &self.list[id.0].variants
     }
 
     /// Its descriptions.

@@ -244,6 +244,14 @@ fn variant(value: &str, taken: &mut BTreeSet<TypeName>) -> TypeName {
 /// The words of a name: `podIPs` is `pod`, `ips`; `HTTPRoute2x` is `http`, `route2x`.
 #[must_use]
 pub fn words(text: &str) -> Vec<String> {
+    // Most names are one word.
+    if !text.is_empty()
+        && text
+            .bytes()
+            .all(|it| it.is_ascii_lowercase() || it.is_ascii_digit())
+    {
+        return vec![text.to_owned()];
+    }
     let chars: Vec<char> = text.chars().collect();
     let mut words = Vec::new();
     let mut word = String::new();

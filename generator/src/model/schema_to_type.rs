@@ -10,6 +10,7 @@ use super::generated_types::{
     StructField, StructShape, Ty,
 };
 use super::k8s_types;
+use super::member_names::FieldNames;
 use super::scalar::{integer, is_int_or_string, nullable};
 use super::type_complexity::is_too_complex;
 use super::type_options::{Builtins, Options};
@@ -33,6 +34,8 @@ pub(super) struct SchemaMapper<'a> {
 pub struct RootObject {
     /// The members beside `apiVersion`, `kind` and `metadata`.
     pub body: StructShape,
+    /// Their names.
+    pub names: FieldNames,
     /// Their descriptions.
     pub docs: ShapeDocs,
 }
@@ -43,11 +46,13 @@ impl SchemaMapper<'_> {
         let properties: Vec<&Property> = schema.properties.iter().filter(own).collect();
         self.check_required(schema);
         let (fields, field_docs) = self.fields(schema, &properties);
+        let body = StructShape {
+            fields,
+            rest: self.rest(schema),
+        };
         RootObject {
-            body: StructShape {
-                fields,
-                rest: self.rest(schema),
-            },
+            names: body.names(&["metadata"]),
+            body,
             docs: ShapeDocs {
                 text: schema.description.clone().unwrap_or_default(),
                 fields: field_docs,

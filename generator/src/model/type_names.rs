@@ -6,107 +6,16 @@ use super::generated_types::{
     PathStep, SchemaLocation, ShapeBody, ShapeId, Shapes, StructShape, Ty,
 };
 use super::identifier::{RustIdent, TypeName, singular};
+use crate::rust::is_in_prelude;
 
-/// Names that generated modules use themselves.
-const RESERVED: &[&str] = &[
-    "ApiResource",
-    "AsRef",
-    "BTreeMap",
-    "Box",
-    "ByteString",
-    "Clone",
-    "Condition",
-    "Copy",
-    "CustomResourceDefinition",
-    "CustomResourceExt",
-    "Debug",
-    "Default",
-    "Deserialize",
-    "Deserializer",
-    "Drop",
-    "Eq",
-    "Err",
-    "Extend",
-    "Fn",
-    "FnMut",
-    "FnOnce",
-    "From",
-    "IntOrString",
-    "Into",
-    "IntoIterator",
-    "Iterator",
-    "Metadata",
-    "None",
-    "ObjectMeta",
-    "Ok",
-    "Option",
-    "PartialEq",
-    "Quantity",
-    "RawExtension",
-    "Resource",
-    "Result",
-    "Self",
-    "Send",
-    "Serialize",
-    "SerializeMap",
-    "Serializer",
-    "Sized",
-    "Some",
-    "String",
-    "Sync",
-    "Time",
-    "ToOwned",
-    "ToString",
-    "TryFrom",
-    "TryInto",
-    "Value",
-    "Vec",
-];
+/// The name of quantities that may be numbers, in every resource.
+const QUANTITY: &str = "Quantity";
 
-/// Names that a kind cannot have, because the code around its type uses them.
-const UNAVAILABLE_FOR_KINDS: &[&str] = &[
-    "BTreeMap",
-    "Box",
-    "ChangeContext",
-    "ChangeHandler",
-    "DaemonContext",
-    "DaemonHandler",
-    "Default",
-    "Deserialize",
-    "Deserializer",
-    "Duration",
-    "ErrorMode",
-    "EventHandler",
-    "FieldContext",
-    "FieldHandler",
-    "From",
-    "HandlerResult",
-    "ObjectMeta",
-    "On",
-    "Operator",
-    "Option",
-    "Resource",
-    "ResourceHandlers",
-    "ResourceSpec",
-    "Result",
-    "Scope",
-    "EventContext",
-    "Self_",
-    "Send",
-    "Serialize",
-    "SerializeMap",
-    "Serializer",
-    "StatusSubresource",
-    "String",
-    "Sync",
-    "TextTest",
-    "TimerContext",
-    "TimerHandler",
-    "TryFrom",
-    "Value",
-    "ValueTest",
-    "Vec",
-];
+/// The name of values that are numbers or texts, in every resource.
+const INT_OR_STRING: &str = "IntOrString";
+
+/// The name of conditions, in every resource.
+const CONDITION: &str = "Condition";
 
 /// Field names that are too general to name a type without the name of the parent.
 const GENERIC: &[&str] = &[
@@ -215,7 +124,8 @@ impl TypeNames {
 /// The name of the type of a kind.
 pub(super) fn root(kind: &str) -> TypeName {
     let name = TypeName::of_kind(kind);
-    if UNAVAILABLE_FOR_KINDS.contains(&name.as_str()) {
+    // Files that import it would not have the standard name.
+    if is_in_prelude(name.as_str()) {
         name.then("Object")
     } else {
         name
@@ -235,8 +145,8 @@ pub(super) fn allocate<'t>(
     for ty in roots {
         collect(ty, shapes, &mut reachable, &mut known);
     }
-    let mut taken: BTreeSet<String> = RESERVED.iter().map(|name| (*name).to_owned()).collect();
-    taken.insert(kind.to_string());
+    let fixed = [QUANTITY, INT_OR_STRING, CONDITION, kind.as_str()];
+    let mut taken: BTreeSet<String> = fixed.map(str::to_owned).into();
     taken.extend(known);
     let mut names = TypeNames::default();
     let shared: BTreeSet<ShapeId> = reachable
@@ -267,9 +177,9 @@ pub(super) fn allocate<'t>(
 /// The reserved name of a type that has the same name in every resource.
 fn fixed_name(body: &ShapeBody) -> Option<TypeName> {
     match body {
-        ShapeBody::Quantity => Some(TypeName::new("Quantity")),
-        ShapeBody::IntOrString => Some(TypeName::new("IntOrString")),
-        ShapeBody::Struct(body) if is_condition(body) => Some(TypeName::new("Condition")),
+        ShapeBody::Quantity => Some(TypeName::new(QUANTITY)),
+        ShapeBody::IntOrString => Some(TypeName::new(INT_OR_STRING)),
+        ShapeBody::Struct(body) if is_condition(body) => Some(TypeName::new(CONDITION)),
         _ => None,
     }
 }
@@ -343,7 +253,7 @@ fn choose(kind: &TypeName, location: &SchemaLocation, taken: &BTreeSet<String>) 
         .iter()
         .cloned()
         .chain(numbered)
-        .find(|name| !taken.contains(name.as_str()))
+        .find(|name| !taken.contains(name.as_str()) && !is_in_prelude(name.as_str()))
         .expect("there are more numbers than names")
 }
 

@@ -1,27 +1,34 @@
 //! Lowers a module to a syntax tree: chooses the name of each path, and adds the imports.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
 
-use proc_macro2::{Ident, Literal, Punct, Spacing, Span, TokenStream, TokenTree};
+use proc_macro2::{Ident, Literal, Punct, Spacing, Span, TokenTree};
 use quote::quote;
 use syn::punctuated::Punctuated;
 use syn::visit_mut::{self, VisitMut};
 use syn::{AttrStyle, Token};
 
+use super::doc_comments::DocComments;
+use super::import::{self, ReexportList};
 use super::item::{
     Lint, RustEnum, RustField, RustItem, RustModule, RustStruct, RustVariant, SerdeArgument,
 };
 use super::path::RustPath;
 use super::rust_type::{RustType, TypeArgument};
-use super::scope::{ImportedItems, ModuleScope};
+use super::scope::ModuleScope;
 use super::syntax;
 
 impl RustModule {
-    /// The syntax tree of the module.
+    /// The syntax tree of the module, and its doc comments.
     #[must_use]
-    pub fn into_syntax(self) -> syn::File {
-        let mut scope = ModuleScope::new(&self.location);
+    pub fn into_syntax(self) -> (syn::File, DocComments) {
+        let mut comments = DocComments::default();
+        let file = self.lower(&mut comments);
+        (file, comments)
+    }
+
+    fn lower(self, comments: &mut DocComments) -> syn::File {
+        let mut scope = ModuleScope::new(&self.location, std::mem::take(comments));
         self.items.iter().for_each(|item| declare(item, &mut scope));
         let docs = self.docs.iter().map(|line| syntax::doc(line, inner()));
         let allowed = self.allowed.iter().map(|lint| allow(lint, inner()));
@@ -43,11 +50,12 @@ impl RustModule {
                 item => items.push(item.into_syntax(&mut scope)),
             }
         }
-        let traits = self.traits.iter().map(anonymous_import);
-        let mut imports = imports(scope.into_imports());
-        imports.extend(traits);
-        imports.extend(reexports.into_iter().map(reexport));
-        let items = modules.into_iter().chain(imports).chain(items);
+        *comments = std::mem::take(&mut scope.docs);
+        let items = modules
+            .into_iter()
+            .chain(import::imports(&scope.into_imports(), &self.traits))
+            .chain(reexports.into_iter().map(import::reexport))
+            .chain(items);
         syn::File {
             shebang: None,
             frontmatter: None,
@@ -89,46 +97,6 @@ const fn declared_name(item: &syn::Item) -> Option<&Ident> {
     }
 }
 
-fn imports(list: ImportedItems) -> Vec<syn::Item> {
-    let declarations = list.into_iter().map(|((_, module), names)| {
-        let module = module.iter().map(|name| syntax::ident(name));
-        let names: Vec<Ident> = names.iter().map(|name| syntax::ident(name)).collect();
-        match names.as_slice() {
-            [name] => quote!(use #(#module::)* #name;),
-            names => quote!(use #(#module::)* {#(#names),*};),
-        }
-    });
-    declarations.map(item).collect()
-}
-
-/// The re-exported names of each module, there and here.
-type ReexportList = BTreeMap<Vec<String>, BTreeSet<(String, String)>>;
-
-fn reexport((module, names): (Vec<String>, BTreeSet<(String, String)>)) -> syn::Item {
-    let module = module.iter().map(|name| syntax::ident(name));
-    let names: Vec<TokenStream> = names
-        .iter()
-        .map(|(there, here)| (syntax::ident(there), syntax::ident(here)))
-        .map(|(there, here)| match there == here {
-            true => quote!(#here),
-            false => quote!(#there as #here),
-        })
-        .collect();
-    match names.as_slice() {
-        [name] => item(quote!(pub use #(#module::)* #name;)),
-        names => item(quote!(pub use #(#module::)* {#(#names),*};)),
-    }
-}
-
-fn anonymous_import(path: &RustPath) -> syn::Item {
-    let names = path.names().iter().map(|name| syntax::ident(name));
-    item(quote!(use #(#names)::* as _;))
-}
-
-fn item(tokens: TokenStream) -> syn::Item {
-    syn::parse2(tokens).expect("it is built from identifiers")
-}
-
 fn allow(lint: &Lint, style: AttrStyle) -> syn::Attribute {
     let names = lint.names.iter().map(|name| {
         let parts = name.split("::").map(syntax::ident);
@@ -146,7 +114,7 @@ impl RustItem {
             Self::Struct(item) => item.into_syntax(scope),
             Self::Enum(item) => item.into_syntax(scope),
             Self::Alias(name, ty) => {
-                let syn::Item::Type(mut item) = item(quote!(pub type #name = ();)) else {
+                let syn::Item::Type(mut item) = syntax::item(quote!(pub type #name = ();)) else {
                     unreachable!("it is an alias");
                 };
                 // Not parsed again, because it may be deeply nested.
@@ -155,7 +123,7 @@ impl RustItem {
             }
             Self::Reexport(path, name) => {
                 let path = syntax::path(&scope.full(&path));
-                item(quote!(pub use #path as #name;))
+                syntax::item(quote!(pub use #path as #name;))
             }
             Self::Module {
                 name,
@@ -167,7 +135,7 @@ impl RustItem {
                     module.attrs.push(syn::parse_quote!(#[rustfmt::skip]));
                 }
                 if let Some(body) = body {
-                    let file = body.into_syntax();
+                    let file = body.lower(&mut scope.docs);
                     module.attrs.extend(file.attrs);
                     module.content = Some((syn::token::Brace::default(), file.items));
                     module.semi = None;
@@ -188,7 +156,7 @@ impl RustStruct {
         for field in self.fields {
             fields.push(field.into_syntax(scope));
         }
-        let mut attrs = syntax::documented(&self.docs);
+        let mut attrs = Vec::from_iter(scope.docs.add(self.docs));
         attrs.push(scope.derive(&self.derives));
         attrs.extend(scope.serde(&self.serde));
         syn::Item::Struct(syn::ItemStruct {
@@ -208,7 +176,7 @@ impl RustStruct {
 
 impl RustField {
     fn into_syntax(self, scope: &mut ModuleScope) -> syn::Field {
-        let mut attrs = syntax::documented(&self.docs);
+        let mut attrs = Vec::from_iter(scope.docs.add(self.docs));
         attrs.extend(scope.serde(&self.serde));
         syn::Field {
             attrs,
@@ -228,7 +196,7 @@ impl RustEnum {
         for variant in self.variants {
             variants.push(variant.into_syntax(scope));
         }
-        let mut attrs = syntax::documented(&self.docs);
+        let mut attrs = Vec::from_iter(scope.docs.add(self.docs));
         attrs.push(scope.derive(&self.derives));
         attrs.extend(scope.serde(&self.serde));
         attrs.extend(
@@ -250,7 +218,7 @@ impl RustEnum {
 
 impl RustVariant {
     fn into_syntax(self, scope: &mut ModuleScope) -> syn::Variant {
-        let mut attrs = syntax::documented(&self.docs);
+        let mut attrs = Vec::from_iter(scope.docs.add(self.docs));
         attrs.extend(scope.serde(&self.serde));
         let fields = match &self.value {
             None => syn::Fields::Unit,
@@ -453,7 +421,7 @@ mod tests {
             items,
             ..RustModule::default()
         };
-        crate::format::rust(module.into_syntax())
+        crate::format::rust(module)
     }
 
     fn structure(name: &str, ty: RustType) -> RustItem {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use proc_macro2::TokenStream;
 
+use super::doc_comments::DocComments;
 use super::path::{PathRoot, RustPath};
 use super::prelude;
 
@@ -14,13 +15,15 @@ pub(super) struct ModuleScope {
     /// The names that the module declares; for a re-export with the path of the item.
     declared: HashMap<String, Option<RustPath>>,
     /// The paths that the module imports, by their names.
-    imported: HashMap<String, Vec<String>>,
+    imported: BTreeMap<String, Vec<String>>,
+    /// The doc comments so far.
+    pub(super) docs: DocComments,
     /// The derives that were written last, which mostly repeat.
     pub(super) last_derives: Option<(Vec<RustPath>, TokenStream)>,
 }
 
-/// The imported names of each module, the standard library first.
-pub(super) type ImportedItems = BTreeMap<(bool, Vec<String>), BTreeSet<String>>;
+/// The imported names of each module.
+pub(super) type ImportedItems = BTreeMap<Vec<String>, BTreeSet<String>>;
 
 /// A path as the module writes it.
 pub(super) struct WrittenPath {
@@ -32,9 +35,10 @@ pub(super) struct WrittenPath {
 // === impl ModuleScope ===
 
 impl ModuleScope {
-    pub(super) fn new(location: &[String]) -> Self {
+    pub(super) fn new(location: &[String], docs: DocComments) -> Self {
         Self {
             location: location.to_vec(),
+            docs,
             ..Self::default()
         }
     }
@@ -127,12 +131,12 @@ impl ModuleScope {
                 let names = here.into_iter().chain(up).chain(names.iter().cloned());
                 short(&names.collect::<Vec<_>>())
             }
-            PathRoot::ThisCrate => self.from_here(names),
+            PathRoot::ThisCrate => self.inside_crate(names),
         }
     }
 
     /// A path inside of the crate: relative if only the module itself differs.
-    fn from_here(&self, names: &[String]) -> WrittenPath {
+    fn inside_crate(&self, names: &[String]) -> WrittenPath {
         let parents = self.location.split_last().map_or(&[][..], |(_, it)| it);
         let below = names.strip_prefix(parents).filter(|_| !parents.is_empty());
         let (start, rest) = match below {
@@ -147,8 +151,7 @@ impl ModuleScope {
         let mut list = ImportedItems::new();
         for (name, path) in self.imported {
             let module = path[..path.len() - 1].to_vec();
-            let is_std = module.first().is_some_and(|it| it == "std");
-            list.entry((!is_std, module)).or_default().insert(name);
+            list.entry(module).or_default().insert(name);
         }
         list
     }

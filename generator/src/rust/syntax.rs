@@ -68,21 +68,21 @@ pub(super) fn list_attribute(
     }
 }
 
+/// A short item of known syntax.
+pub(super) fn item(tokens: TokenStream) -> syn::Item {
+    syn::parse2(tokens).expect("it is built from identifiers")
+}
+
 /// The syntax tree of a path.
 pub(super) fn path(written: &WrittenPath) -> syn::Path {
     let mut segments = Punctuated::new();
     for name in &written.names {
-        segments.push(syn::PathSegment::from(segment(name)));
+        segments.push(syn::PathSegment::from(ident(name)));
     }
     syn::Path {
         leading_colon: written.leading.then(<Token![::]>::default),
         segments,
     }
-}
-
-/// The identifier of a part of a path, which may be `crate`, `self` or `super`.
-fn segment(name: &str) -> Ident {
-    ident(name)
 }
 
 impl ToTokens for RustPath {

@@ -2,7 +2,7 @@
 
 use askama::Template;
 
-use super::layout::call;
+use super::layout::{call, program, signature};
 use super::literal;
 use super::phrases::article;
 use crate::load::crd::Scope;
@@ -14,12 +14,13 @@ use crate::model::operator::{HandledKind, KindOrigin, Operator};
 /// A test that creates an object, waits until it is handled, and deletes it.
 #[derive(Debug, Template)]
 #[template(path = "scaffold/cluster.rs")]
-pub struct ClusterTestView<'a> {
-    name: &'a str,
+pub struct ClusterTestView {
+    program: String,
     definitions: Vec<String>,
     /// The object, as a literal.
     object: String,
-    function: String,
+    /// The first lines of the function.
+    signature: String,
     /// The statement that gets access to the objects.
     objects: Vec<String>,
     what: &'static str,
@@ -27,10 +28,10 @@ pub struct ClusterTestView<'a> {
     uses_metadata: bool,
 }
 
-impl<'a> ClusterTestView<'a> {
+impl ClusterTestView {
     /// A test of the first namespaced custom kind of `operator`; `None` if it has no such kind.
     #[must_use]
-    pub fn new(operator: &'a Operator) -> Option<Self> {
+    pub fn new(operator: &Operator) -> Option<Self> {
         let custom = |kind: &&HandledKind| matches!(kind.origin, KindOrigin::Custom(_));
         let customs = || operator.kinds.iter().filter(custom);
         let definitions = customs().filter_map(|kind| match &kind.origin {
@@ -47,15 +48,16 @@ impl<'a> ClusterTestView<'a> {
         let name = RustIdent::new(&kind.type_name);
         let place = [&kind.api_version(), &kind.kind, &kind.plural];
         let place = place.map(|part| format!("{part:?}"));
+        let function = format!(
+            "fn {}_{}_is_handled_and_deleted",
+            article(&kind.type_name),
+            name.bare()
+        );
         Some(Self {
-            name: &operator.name,
+            program: program(&operator.name),
             definitions: definitions.collect(),
             object: literal::raw_json(&serde_json::to_string_pretty(sample).unwrap_or_default()),
-            function: format!(
-                "{}_{}_is_handled_and_deleted",
-                article(&kind.type_name),
-                name.bare()
-            ),
+            signature: signature(0, &function, &[], " -> TestResult {").join("\n"),
             objects: call(8, "let objects = cluster.objects", &place, ";"),
             what,
             uses_metadata: condition.contains("annotations()")

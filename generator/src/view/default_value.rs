@@ -1,16 +1,13 @@
 //! Default values as Rust expressions.
 
-use std::collections::BTreeSet;
-
 use proc_macro2::{Literal, Span};
 use syn::{Expr, parse_quote};
 
 use super::expression::construct;
 use super::literal;
-use super::member_names::{idents, variant_names};
 use super::version_writer::VersionWriter;
 use crate::model::default_values::DefaultValue;
-use crate::model::generated_types::{ShapeBody, ShapeId};
+use crate::model::generated_types::ShapeId;
 use crate::rust::ident;
 
 impl VersionWriter<'_> {
@@ -42,8 +39,8 @@ impl VersionWriter<'_> {
             }
             DefaultValue::Variant(id, index) => {
                 let name = ident(self.version.type_names.of(*id).as_str());
-                let variants = variant_names(self.resource.shapes.body(*id));
-                let variant = ident(variants[*index].as_str());
+                let variants = &self.resource.shapes.variant_names(*id).list;
+                let variant = ident(variants[*index].rust.as_str());
                 parse_quote!(#name::#variant)
             }
             DefaultValue::IntOrString(ty, inner) => {
@@ -78,14 +75,11 @@ impl VersionWriter<'_> {
         given: &[(usize, DefaultValue)],
         partial: bool,
     ) -> Expr {
-        let ShapeBody::Struct(body) = self.resource.shapes.body(id) else {
-            return parse_quote!(::std::default::Default::default());
-        };
-        let idents = idents(&body.fields, &mut BTreeSet::new());
+        let names = &self.resource.shapes.field_names(id).list;
         let name = ident(self.version.type_names.of(id).as_str());
         let fields: Vec<(syn::Ident, Expr)> = given
             .iter()
-            .map(|(index, value)| (ident(idents[*index].as_str()), self.value(value)))
+            .map(|(index, value)| (ident(names[*index].rust.as_str()), self.value(value)))
             .collect();
         let base = partial.then(|| parse_quote!(::std::default::Default::default()));
         construct(name.into(), fields, base)

@@ -4,13 +4,13 @@ use syn::parse_quote;
 
 use super::default_value::integer;
 use super::doc_comments;
-use super::serde_rename;
 use super::structure::container;
 use super::version_writer::{
     CLONE, COPY, DEBUG, DESERIALIZE, EQ, PARTIAL_EQ, SERIALIZE, VersionWriter,
 };
 use crate::model::generated_types::{ShapeDocs, Ty};
-use crate::model::identifier::{TypeName, variants};
+use crate::model::identifier::TypeName;
+use crate::model::member_names::{MemberName, VariantNames};
 use crate::rust::{
     Lint, RustEnum, RustItem, RustPath, RustType, RustVariant, SerdeArgument, ident,
 };
@@ -37,43 +37,37 @@ impl VersionWriter<'_> {
     pub(super) fn string_enum(
         &mut self,
         values: &[String],
+        names: &VariantNames,
         name: &TypeName,
         docs: &ShapeDocs,
         more: &[RustPath],
     ) -> RustItem {
         let open = self.options.open_enums;
-        let texts: Vec<&str> = values.iter().map(String::as_str).collect();
-        let mut names = variants(&texts);
-        let rule = serde_rename::for_variants(
-            &names
-                .iter()
-                .map(TypeName::as_str)
-                .zip(texts.iter().copied()),
-        );
         let mut list: Vec<RustVariant> = names
+            .list
             .iter()
-            .zip(&texts)
+            .zip(values)
             .map(|(name, text)| RustVariant {
-                serde: renamed(rule.variant(name.as_str()) != *text, text),
-                ..plain(name)
+                serde: renamed(name, text),
+                ..plain(&name.rust)
             })
             .collect();
-        if open {
-            let other = other_variant(&names);
+        let mut all: Vec<&TypeName> = names.rust().collect();
+        if let Some(other) = names.other.as_ref().filter(|_| open) {
             list.push(RustVariant {
                 docs: vec![OTHER.to_owned()],
                 serde: vec![SerdeArgument::Untagged],
                 name: ident(other.as_str()),
                 value: Some(RustType::external("String")),
             });
-            names.push(other);
+            all.push(other);
         }
         let standard = if open { OPEN_DERIVES } else { PLAIN_DERIVES };
         RustItem::Enum(RustEnum {
             docs: doc_comments::lines::<&str>(&docs.text, &[]),
             derives: self.derives(standard, more),
-            serde: container(rule),
-            allowed: repetition(name, &names).into_iter().collect(),
+            serde: container(names.rule),
+            allowed: repetition(name, &all).into_iter().collect(),
             name: ident(name.as_str()),
             variants: list,
         })
@@ -82,15 +76,13 @@ impl VersionWriter<'_> {
     pub(super) fn int_enum(
         &mut self,
         values: &[i64],
+        names: &VariantNames,
         name: &TypeName,
         docs: &ShapeDocs,
         more: &[RustPath],
     ) -> Vec<RustItem> {
         let open = self.options.open_enums;
-        let texts: Vec<String> = values.iter().map(ToString::to_string).collect();
-        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        let names = variants(&texts);
-        let mut list: Vec<RustVariant> = names.iter().map(plain).collect();
+        let mut list: Vec<RustVariant> = names.rust().map(plain).collect();
         let number = RustType::primitive("i64");
         if open {
             list.push(RustVariant {
@@ -113,27 +105,20 @@ impl VersionWriter<'_> {
             name: ident(name.as_str()),
             variants: list,
         });
-        let [into, from] = int_conversions(values, name, &names, open);
+        let [into, from] = int_conversions(values, name, names, open);
         vec![item, into, from]
     }
 
     pub(super) fn union(
         &mut self,
         members: &[(String, Ty)],
+        names: &VariantNames,
         name: &TypeName,
         docs: &ShapeDocs,
         more: &[RustPath],
     ) -> RustItem {
-        let texts: Vec<&str> = members.iter().map(|(json, _)| json.as_str()).collect();
-        let names = variants(&texts);
-        let rule = serde_rename::for_variants(
-            &names
-                .iter()
-                .map(TypeName::as_str)
-                .zip(texts.iter().copied()),
-        );
         let mut list = Vec::new();
-        for (index, (variant, (json, ty))) in names.iter().zip(members).enumerate() {
+        for (index, (variant, (json, ty))) in names.list.iter().zip(members).enumerate() {
             let member = docs.fields.get(index).cloned().unwrap_or_default();
             let value = self.ty(ty);
             // Boxed, because a member can be of any size.
@@ -143,16 +128,18 @@ impl VersionWriter<'_> {
             };
             list.push(RustVariant {
                 docs: doc_comments::lines(&member.text, &member.limits),
-                serde: renamed(rule.variant(variant.as_str()) != *json, json),
-                name: ident(variant.as_str()),
+                serde: renamed(variant, json),
+                name: ident(variant.rust.as_str()),
                 value: Some(value),
             });
         }
         RustItem::Enum(RustEnum {
             docs: doc_comments::lines::<&str>(&docs.text, &[]),
             derives: self.derives(CONTENT_DERIVES, more),
-            serde: container(rule),
-            allowed: repetition(name, &names).into_iter().collect(),
+            serde: container(names.rule),
+            allowed: repetition(name, &names.rust().collect::<Vec<_>>())
+                .into_iter()
+                .collect(),
             name: ident(name.as_str()),
             variants: list,
         })
@@ -254,11 +241,11 @@ impl VersionWriter<'_> {
 fn int_conversions(
     values: &[i64],
     name: &TypeName,
-    names: &[TypeName],
+    names: &VariantNames,
     open: bool,
 ) -> [RustItem; 2] {
     let name = ident(name.as_str());
-    let variants: Vec<syn::Ident> = names.iter().map(|name| ident(name.as_str())).collect();
+    let variants: Vec<syn::Ident> = names.rust().map(|name| ident(name.as_str())).collect();
     let numbers: Vec<syn::Expr> = values.iter().map(|value| integer(*value)).collect();
     let other: Option<syn::Arm> = open.then(|| parse_quote!(#name::Other(number) => number,));
     let into = parse_quote! {
@@ -331,19 +318,11 @@ fn plain(name: &TypeName) -> RustVariant {
     }
 }
 
-fn renamed(is_renamed: bool, text: &str) -> Vec<SerdeArgument> {
-    let rename = is_renamed.then(|| SerdeArgument::Rename(text.to_owned()));
+fn renamed(member: &MemberName<TypeName>, text: &str) -> Vec<SerdeArgument> {
+    let rename = member
+        .is_renamed
+        .then(|| SerdeArgument::Rename(text.to_owned()));
     rename.into_iter().collect()
-}
-
-fn other_variant(names: &[TypeName]) -> TypeName {
-    let other = TypeName::new("Other");
-    let numbered = (2..).map(|n| other.then(&n.to_string()));
-    [other.clone(), TypeName::new("Unknown")]
-        .into_iter()
-        .chain(numbered)
-        .find(|name| !names.contains(name))
-        .expect("there are more numbers than names")
 }
 
 fn untagged_name(ty: &Ty) -> &'static str {
@@ -359,13 +338,13 @@ fn untagged_name(ty: &Ty) -> &'static str {
 }
 
 /// Silences clippy if all values of the schema repeat a word.
-fn repetition(name: &TypeName, variants: &[TypeName]) -> Option<Lint> {
+fn repetition(name: &TypeName, variants: &[&TypeName]) -> Option<Lint> {
     if variants.len() < 3 {
         return None;
     }
     let split = |name: &TypeName| camel_words(name.as_str());
     let enum_words = split(name);
-    let lists: Vec<Vec<String>> = variants.iter().map(split).collect();
+    let lists: Vec<Vec<String>> = variants.iter().map(|name| split(name)).collect();
     let stutter = lists.iter().any(|words| {
         words.len() > enum_words.len()
             && (words.starts_with(&enum_words) || words.ends_with(&enum_words))

@@ -8,6 +8,9 @@ use super::method::{MethodSignature, TraitMethod};
 use crate::model::operator::HandledKind;
 use crate::rust::{PathRoot, RustPath};
 
+/// The type of the state that all handlers share, in the file of their modules.
+const STATE: &str = "Operator";
+
 /// The names that a new file of the user imports.
 #[derive(Clone, Debug, Default)]
 pub struct FileImports {
@@ -37,6 +40,7 @@ impl FileImports {
                 });
         }
         let mut external = ImportList::default();
+        external.reserve(STATE);
         from_kind.iter().for_each(|name| external.reserve(name));
         for path in &others {
             external.add(path);
@@ -45,6 +49,15 @@ impl FileImports {
             exports,
             from_kind,
             external,
+        }
+    }
+
+    /// The type of the state that all handlers share, which a type of the kind can hide.
+    pub(super) fn state(&self) -> &'static str {
+        if self.from_kind.contains(STATE) {
+            "super::Operator"
+        } else {
+            STATE
         }
     }
 
@@ -61,7 +74,9 @@ impl FileImports {
         if !lines.is_empty() {
             lines.push(String::new());
         }
-        lines.push("use super::Operator;".to_owned());
+        if self.state() == STATE {
+            lines.push(format!("use super::{STATE};"));
+        }
         let module = format!("crate::generated::{}", kind.module);
         let names = self.from_kind.iter().map(String::as_str);
         lines.extend(imports::declaration("use", &module, names));

@@ -6,6 +6,9 @@ use crate::diagnostic::harmless;
 /// The width that rustfmt fills unless told otherwise.
 const WIDTH: usize = 100;
 
+/// One level of indentation.
+const STEP: &str = "    ";
+
 /// The widest arguments of a call on one line.
 const ARGUMENTS_WIDTH: usize = 60;
 
@@ -17,20 +20,101 @@ pub fn signature(indent: usize, head: &str, parameters: &[String], tail: &str) -
     if indent + one_line.len() <= WIDTH {
         return vec![one_line];
     }
-    let parameters = parameters.iter().map(|it| format!("    {it},"));
+    if parameters.is_empty() {
+        return vec![format!("{head}()"), tail.trim_start().to_owned()];
+    }
+    let parameters = parameters.iter().flat_map(|it| listed(indent, it));
     broken(head, parameters, tail)
+}
+
+/// An entry of a list behind `indent` columns, whose type arguments get lines of their own if it
+/// is too long.
+fn listed(indent: usize, text: &str) -> Vec<String> {
+    let indent = indent + STEP.len();
+    let inside = text
+        .split_once('<')
+        .and_then(|(head, rest)| Some((head, rest.strip_suffix('>')?)));
+    match inside {
+        Some((head, arguments)) if indent + text.len() + ",".len() > WIDTH => {
+            let mut lines = vec![format!("{STEP}{head}<")];
+            for argument in type_arguments(arguments) {
+                let inner = listed(indent, argument);
+                lines.extend(inner.into_iter().map(|line| format!("{STEP}{line}")));
+            }
+            lines.push(format!("{STEP}>,"));
+            lines
+        }
+        _ => vec![format!("{STEP}{text},")],
+    }
+}
+
+/// The parts of a list of types, at its own commas.
+fn type_arguments(list: &str) -> Vec<&str> {
+    let mut depth = 0_usize;
+    let parts = list.split(|c: char| {
+        match c {
+            '<' | '(' | '[' => depth += 1,
+            '>' | ')' | ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && depth == 0
+    });
+    parts.map(str::trim).collect()
+}
+
+/// An `impl` without items, broken before `for` if it is too long.
+pub(super) fn empty_impl(trait_name: &str, type_name: &str) -> Vec<String> {
+    let head = format!("impl {trait_name} for {type_name} {{");
+    // rustfmt does not count the closing brace.
+    if head.len() <= WIDTH {
+        return vec![format!("{head}}}")];
+    }
+    let broken = [
+        format!("impl {trait_name}"),
+        format!("{STEP}for {type_name}"),
+        "{".to_owned(),
+        "}".to_owned(),
+    ];
+    broken.into()
+}
+
+/// `head = value;`, with the value on a line of its own if it does not fit.
+fn assignment(head: &str, value: &str) -> String {
+    let one_line = format!("{head} = {value};");
+    if one_line.len() <= WIDTH {
+        one_line
+    } else {
+        format!("{head} =\n{STEP}{value};")
+    }
+}
+
+/// The constant with the program of an operator, for its tests.
+pub(super) fn program(operator: &str) -> String {
+    let value = format!("env!(\"CARGO_BIN_EXE_{operator}\")");
+    assignment("const PROGRAM: &str", &value)
 }
 
 /// `head(arguments)tail` of a call, with one argument per line if it is too long.
 #[must_use]
 pub fn call(indent: usize, head: &str, arguments: &[String], tail: &str) -> Vec<String> {
-    called(indent, head, arguments, tail, ",")
+    called(indent, head, arguments, tail, Some(ARGUMENTS_WIDTH), ",")
 }
 
 /// `head(arguments)tail` of a macro, whose last argument has no comma.
 #[must_use]
 pub fn macro_call(indent: usize, head: &str, arguments: &[String], tail: &str) -> Vec<String> {
-    called(indent, head, arguments, tail, "")
+    called(indent, head, arguments, tail, Some(ARGUMENTS_WIDTH), "")
+}
+
+/// The same for a macro with a syntax of its own, which rustfmt leaves as it is.
+#[must_use]
+pub fn opaque_macro_call(
+    indent: usize,
+    head: &str,
+    arguments: &[String],
+    tail: &str,
+) -> Vec<String> {
+    called(indent, head, arguments, tail, None, "")
 }
 
 fn called(
@@ -38,18 +122,20 @@ fn called(
     head: &str,
     arguments: &[String],
     tail: &str,
+    arguments_width: Option<usize>,
     last_comma: &str,
 ) -> Vec<String> {
     let inside = arguments.join(", ");
     let one_line = format!("{head}({inside}){tail}");
-    let is_short = inside.len() <= ARGUMENTS_WIDTH || arguments.len() == 1;
+    let is_short =
+        arguments.len() == 1 || arguments_width.is_none_or(|width| inside.len() <= width);
     if is_short && indent + one_line.len() <= WIDTH {
         return vec![one_line];
     }
     let last = arguments.len().saturating_sub(1);
     let arguments = arguments.iter().enumerate().map(|(index, argument)| {
         let comma = if index < last { "," } else { last_comma };
-        format!("    {argument}{comma}")
+        format!("{STEP}{argument}{comma}")
     });
     broken(head, arguments, tail)
 }
@@ -82,6 +168,27 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn types_of_parameters_break_at_their_arguments() {
+        let long = "X".repeat(80);
+        let parameter = format!("cx: &mut Context<(u8, u8), Field<A, {long}>>");
+        assert_eq!(
+            signature(4, "fn f", &["&self".into(), parameter], " {"),
+            [
+                "fn f(".into(),
+                "    &self,".into(),
+                "    cx: &mut Context<".into(),
+                "        (u8, u8),".into(),
+                "        Field<".into(),
+                "            A,".into(),
+                format!("            {long},"),
+                "        >,".into(),
+                "    >,".into(),
+                ") {".to_owned(),
+            ]
+        );
+    }
 
     #[test]
     fn calls_break_only_when_they_must() {

@@ -1,6 +1,6 @@
 //! The declaration of a memo's type in the user's file.
 
-use super::layout::wrap;
+use super::layout::{empty_impl, wrap};
 use super::phrases::object;
 use super::stub::NameStyle;
 use crate::model::operator::HandledKind;
@@ -30,8 +30,8 @@ pub fn declaration(kind: &HandledKind, names: NameStyle<'_>) -> Vec<String> {
         "#[derive(Debug, Default)]".to_owned(),
         format!("pub struct {name} {{}}"),
         String::new(),
-        format!("impl {memo}<{object}> for {name} {{}}"),
     ])
+    .chain(empty_impl(&format!("{memo}<{object}>"), name))
     .collect()
 }
 

@@ -1,18 +1,14 @@
 //! The object at the root of a version.
 
-use std::collections::BTreeSet;
-
 use quote::format_ident;
 use syn::parse_quote;
 
 use super::doc_comments;
-use super::member_names::idents;
 use super::phrases::article;
-use super::structure::{FieldOwner, container, rest_ident, rule};
+use super::structure::{FieldOwner, container};
 use super::version_writer::{CLONE, DEBUG, DEFAULT, DESERIALIZE, PARTIAL_EQ, VersionWriter};
 use crate::load::crd::Scope;
 use crate::model::default_values::DefaultImpl;
-use crate::model::identifier::RustIdent;
 use crate::model::resource::{CustomResource, TypedVersion};
 use crate::rust::{RustField, RustItem, RustPath, RustStruct, RustType, ident};
 
@@ -23,11 +19,8 @@ impl VersionWriter<'_> {
     pub(super) fn root(&mut self) -> Vec<RustItem> {
         let (resource, version) = (self.resource, self.version);
         let body = &version.root.body;
-        let mut taken = BTreeSet::from([RustIdent::new("metadata")]);
-        let idents = idents(&body.fields, &mut taken);
-        let docs = &version.root.docs;
-        let mut fields = self.fields(body, &idents, docs, &mut taken, FieldOwner::Root);
-        let rest = rest_ident(body, &fields);
+        let (names, docs) = (&version.root.names, &version.root.docs);
+        let mut fields = self.fields(body, names, docs, FieldOwner::Root);
         fields.insert(
             0,
             RustField {
@@ -45,27 +38,22 @@ impl VersionWriter<'_> {
         let mut items = vec![RustItem::Struct(RustStruct {
             docs: doc_comments::lines::<&str>(&root_text(resource, version), &[]),
             derives: self.derives(&standard, &[]),
-            serde: container(rule(body, &idents)),
+            serde: container(names.rule),
             name: name.clone(),
             fields,
         })];
         items.extend(resource_impls(resource, version, &name));
-        items.push(self.serialize_impl(&idents, &name, rest.as_ref()));
+        items.push(self.serialize_impl(&name));
         if default == DefaultImpl::Written {
-            let owner = FieldOwner::Root;
-            items.push(self.default_impl(&name, body, &idents, rest.as_ref(), owner));
+            items.push(self.default_impl(&name, body, names, FieldOwner::Root));
         }
         items
     }
 
     /// The serialization, which writes the kind although that is not a field.
-    fn serialize_impl(
-        &self,
-        idents: &[RustIdent],
-        name: &syn::Ident,
-        rest: Option<&syn::Ident>,
-    ) -> RustItem {
-        let fields = self.version.root.body.fields.iter().zip(idents);
+    fn serialize_impl(&self, name: &syn::Ident) -> RustItem {
+        let root = &self.version.root;
+        let fields = root.body.fields.iter().zip(root.names.rust());
         let members = fields.map(|(field, member)| -> syn::Stmt {
             let (json, member) = (&field.json, ident(member.as_str()));
             if self.defaults.is_optional(field) {
@@ -78,7 +66,8 @@ impl VersionWriter<'_> {
                 parse_quote!(map.serialize_entry(#json, &self.#member)?;)
             }
         });
-        let rest = rest.map(|rest| -> syn::Stmt {
+        let rest = root.names.other.as_ref().map(|rest| -> syn::Stmt {
+            let rest = ident(rest.as_str());
             parse_quote! {
                 for (key, value) in &self.#rest {
                     map.serialize_entry(key, value)?;

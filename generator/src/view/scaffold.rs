@@ -6,6 +6,7 @@ use askama::Template;
 
 use super::file_imports::FileImports;
 use super::hooks;
+use super::layout::program;
 use super::literal;
 use super::memo;
 use super::method::{TraitMethod, methods};
@@ -26,8 +27,8 @@ pub struct MainView<'a> {
 /// `tests/operator.rs`.
 #[derive(Debug, Template)]
 #[template(path = "scaffold/tests.rs")]
-pub struct TestsView<'a> {
-    name: &'a str,
+pub struct TestsView {
+    program: String,
     /// The names of the CRDs, as literals.
     definitions: Vec<String>,
 }
@@ -45,6 +46,8 @@ pub struct HandlersView<'a> {
 pub struct KindHandlersView {
     objects: String,
     handlers_trait: String,
+    /// The type that implements it.
+    state: &'static str,
     imports: Vec<String>,
     /// The declaration of the memo's type.
     memo: Vec<String>,
@@ -91,10 +94,10 @@ pub struct ManifestView<'a> {
 
 // === impl TestsView ===
 
-impl<'a> TestsView<'a> {
+impl TestsView {
     /// A first test of `operator`; `None` if it has no custom kinds.
     #[must_use]
-    pub fn new(operator: &'a Operator) -> Option<Self> {
+    pub fn new(operator: &Operator) -> Option<Self> {
         let definitions: Vec<_> = operator
             .kinds
             .iter()
@@ -104,7 +107,7 @@ impl<'a> TestsView<'a> {
             })
             .collect();
         (!definitions.is_empty()).then_some(Self {
-            name: &operator.name,
+            program: program(&operator.name),
             definitions,
         })
     }
@@ -154,6 +157,7 @@ impl KindHandlersView {
         Self {
             objects: objects(kind),
             handlers_trait: kind.handlers_trait(),
+            state: imports.state(),
             imports: imports.lines(kind, methods),
             memo: memo_lines,
             stubs: memo::in_impl(kind)

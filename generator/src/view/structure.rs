@@ -1,21 +1,19 @@
 //! Structs, their fields and their defaults.
 
-use std::collections::BTreeSet;
-
 use syn::{Expr, parse_quote};
 
 use super::doc_comments;
 use super::expression::construct;
-use super::member_names::idents;
-use super::serde_rename::{self, RenameRule};
 use super::version_writer::{
     CLONE, DEBUG, DEFAULT, DESERIALIZE, DefaultFunction, PARTIAL_EQ, SERIALIZE, VersionWriter,
 };
+use crate::model::RenameRule;
 use crate::model::default_values::{DefaultImpl, DefaultValue};
 use crate::model::generated_types::{
     FieldDocs, FieldPresence, ShapeDocs, ShapeId, StructField, StructShape, Ty,
 };
 use crate::model::identifier::{RustIdent, TypeName};
+use crate::model::member_names::{FieldNames, MemberName};
 use crate::rust::{RustField, RustItem, RustStruct, SerdeArgument, ident};
 
 /// The owner of a field, on which its serde attributes depend.
@@ -43,19 +41,17 @@ impl VersionWriter<'_> {
         standard.extend((default == DefaultImpl::Derived).then_some(DEFAULT));
         standard.extend([PARTIAL_EQ, DESERIALIZE, SERIALIZE]);
         let derives = self.derives(&standard, derives);
-        let mut taken = BTreeSet::new();
-        let idents = idents(&body.fields, &mut taken);
+        let names = self.resource.shapes.field_names(id);
         let owner = if default == DefaultImpl::Written && may_be_empty(body) {
             FieldOwner::Defaulted
         } else {
             FieldOwner::Struct
         };
-        let fields = self.fields(body, &idents, docs, &mut taken, owner);
-        let mut serde = container(rule(body, &idents));
+        let fields = self.fields(body, names, docs, owner);
+        let mut serde = container(names.rule);
         if owner == FieldOwner::Defaulted {
             serde.push(SerdeArgument::Default);
         }
-        let rest = rest_ident(body, &fields);
         let name = ident(name.as_str());
         let mut items = vec![RustItem::Struct(RustStruct {
             docs: doc_comments::lines::<&str>(&docs.text, &[]),
@@ -65,21 +61,20 @@ impl VersionWriter<'_> {
             fields,
         })];
         if self.options.builders && !body.fields.is_empty() {
-            items.push(self.builder(&name, body, &idents));
+            items.push(self.builder(&name, body, names));
         }
         if default == DefaultImpl::Written {
-            items.push(self.default_impl(&name, body, &idents, rest.as_ref(), owner));
+            items.push(self.default_impl(&name, body, names, owner));
         }
         items
     }
 
-    /// A written-out `Default`; `rest` is the field of undeclared members.
+    /// A written-out `Default`.
     pub(super) fn default_impl(
         &mut self,
         name: &syn::Ident,
         body: &StructShape,
-        idents: &[RustIdent],
-        rest: Option<&syn::Ident>,
+        names: &FieldNames,
         owner: FieldOwner,
     ) -> RustItem {
         let mut fields: Vec<(syn::Ident, Expr)> = Vec::new();
@@ -87,13 +82,13 @@ impl VersionWriter<'_> {
             let value = parse_quote!(::std::default::Default::default());
             fields.push((ident("metadata"), value));
         }
-        for (field, name) in body.fields.iter().zip(idents) {
+        for (field, name) in body.fields.iter().zip(names.rust()) {
             let value = self.field_default(field, name, owner);
             fields.push((ident(name.as_str()), value));
         }
-        fields.extend(rest.map(|name| -> (syn::Ident, Expr) {
+        fields.extend(names.other.as_ref().map(|name| -> (syn::Ident, Expr) {
             let empty = parse_quote!(::std::collections::BTreeMap::new());
-            (name.clone(), empty)
+            (ident(name.as_str()), empty)
         }));
         let value = construct(ident("Self").into(), fields, None);
         let mut function: syn::ImplItemFn = parse_quote!(
@@ -108,19 +103,17 @@ impl VersionWriter<'_> {
     pub(super) fn fields(
         &mut self,
         body: &StructShape,
-        idents: &[RustIdent],
+        names: &FieldNames,
         docs: &ShapeDocs,
-        taken: &mut BTreeSet<RustIdent>,
         owner: FieldOwner,
     ) -> Vec<RustField> {
-        let rule = rule(body, idents);
         let none = FieldDocs::default();
         let mut fields = Vec::new();
-        for (index, (field, ident)) in body.fields.iter().zip(idents).enumerate() {
+        for (index, (field, name)) in body.fields.iter().zip(&names.list).enumerate() {
             let docs = docs.fields.get(index).unwrap_or(&none);
-            fields.push(self.field(field, ident, docs, rule, owner));
+            fields.push(self.field(field, name, docs, owner));
         }
-        if let Some(rest) = &body.rest {
+        if let (Some(rest), Some(name)) = (&body.rest, &names.other) {
             let mut serde = vec![SerdeArgument::Flatten];
             if owner == FieldOwner::Root {
                 self.undeclared = true;
@@ -129,7 +122,7 @@ impl VersionWriter<'_> {
             fields.push(RustField {
                 docs: vec!["Members that the schema does not declare.".to_owned()],
                 serde,
-                name: ident(RustIdent::unique("extra", taken).as_str()),
+                name: ident(name.as_str()),
                 ty: self.ty(rest).map(),
             });
         }
@@ -139,14 +132,14 @@ impl VersionWriter<'_> {
     fn field(
         &mut self,
         field: &StructField,
-        name: &RustIdent,
+        member: &MemberName<RustIdent>,
         docs: &FieldDocs,
-        rule: RenameRule,
         owner: FieldOwner,
     ) -> RustField {
         let optional = self.defaults.is_optional(field);
+        let name = &member.rust;
         let mut serde = Vec::new();
-        if rule.field(name.bare()) != field.json {
+        if member.is_renamed {
             serde.push(SerdeArgument::Rename(field.json.clone()));
         }
         if optional {
@@ -188,9 +181,9 @@ impl VersionWriter<'_> {
         }
     }
 
-    fn builder(&self, name: &syn::Ident, body: &StructShape, idents: &[RustIdent]) -> RustItem {
+    fn builder(&self, name: &syn::Ident, body: &StructShape, names: &FieldNames) -> RustItem {
         let mut setters: Vec<syn::ImplItem> = Vec::new();
-        for (field, field_name) in body.fields.iter().zip(idents) {
+        for (field, field_name) in body.fields.iter().zip(names.rust()) {
             let base = self.ty(&field.ty);
             let ty = if field.nullable {
                 base.optional()
@@ -279,22 +272,6 @@ impl VersionWriter<'_> {
             }
         }
     }
-}
-
-/// The field of undeclared members.
-pub(super) fn rest_ident(body: &StructShape, fields: &[RustField]) -> Option<syn::Ident> {
-    let last = body.rest.as_ref().and(fields.last());
-    last.map(|field| field.name.clone())
-}
-
-/// The rule that leaves the fewest fields to rename.
-pub(super) fn rule(body: &StructShape, idents: &[RustIdent]) -> RenameRule {
-    serde_rename::for_fields(
-        &idents
-            .iter()
-            .map(RustIdent::bare)
-            .zip(body.fields.iter().map(|field| field.json.as_str())),
-    )
 }
 
 /// The serde arguments of a type whose members follow this rule.

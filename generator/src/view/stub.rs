@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use askama::Template;
 
 use super::file_imports::{FileImports, is_in_runtime_prelude};
-use super::layout::{macro_call, signature};
+use super::layout::{macro_call, opaque_macro_call, signature};
 use super::method::{ContextType, MethodSignature, PredicateArgument, TraitMethod};
 use crate::rust::{RustPath, RustType};
 use crate::splice::ImportedNames;
@@ -121,12 +121,11 @@ fn body(method: &TraitMethod, names: NameStyle<'_>) -> Vec<String> {
             "cx.name()".to_owned(),
         ],
     };
-    let mut lines = macro_call(
-        2 * INDENT,
-        &format!("{}!", names.prelude("info")),
-        &arguments,
-        ";",
-    );
+    let info = format!("{}!", names.prelude("info"));
+    let mut lines = match context {
+        ContextType::Field(..) => opaque_macro_call(2 * INDENT, &info, &arguments, ";"),
+        _ => macro_call(2 * INDENT, &info, &arguments, ";"),
+    };
     lines.push(match context {
         // Without credentials of its own, an operator uses those that kubectl would use.
         ContextType::Login => format!("{}::infer().await", names.prelude("Credentials")),

@@ -75,18 +75,21 @@ impl VersionWriter<'_> {
     fn shape(&mut self, id: ShapeId, name: &TypeName) -> Vec<RustItem> {
         let shapes = &self.resource.shapes;
         let (shape, docs) = (shapes.shape(id), shapes.docs(id));
+        let names = shapes.variant_names(id);
         match &shape.body {
             ShapeBody::Struct(body) => self.structure(id, body, name, docs),
             ShapeBody::StringEnum(values) => {
-                vec![self.string_enum(values, name, docs, &shape.derives)]
+                vec![self.string_enum(values, names, name, docs, &shape.derives)]
             }
-            ShapeBody::IntEnum(values) => self.int_enum(values, name, docs, &shape.derives),
+            ShapeBody::IntEnum(values) => self.int_enum(values, names, name, docs, &shape.derives),
             ShapeBody::Quantity => self.quantity(name, self.derives(MIXED_DERIVES, &shape.derives)),
             ShapeBody::IntOrString => {
                 self.int_or_string(name, self.derives(MIXED_DERIVES, &shape.derives))
             }
             ShapeBody::Alias(ty) => vec![RustItem::Alias(ident(name.as_str()), self.ty(ty))],
-            ShapeBody::Union(variants) => vec![self.union(variants, name, docs, &shape.derives)],
+            ShapeBody::Union(variants) => {
+                vec![self.union(variants, names, name, docs, &shape.derives)]
+            }
             ShapeBody::Untagged(types) => vec![self.untagged(types, name, docs, &shape.derives)],
         }
     }

@@ -1,5 +1,7 @@
 //! The tree that YAML and JSON texts are read into.
 
+use serde::{Serialize, Serializer};
+
 use crate::diagnostic::Span;
 
 /// A value with its place in the text.
@@ -137,6 +139,12 @@ impl Node {
         }
     }
 
+    /// The value as compact JSON.
+    #[must_use]
+    pub fn to_json_text(&self) -> String {
+        serde_json::to_string(self).expect("the keys of a node are strings")
+    }
+
     /// The same value as JSON, without spans.
     #[must_use]
     pub fn to_json(&self) -> serde_json::Value {
@@ -152,6 +160,22 @@ impl Node {
                 .iter()
                 .map(|entry| (entry.key.name.clone(), entry.value.to_json()))
                 .collect(),
+        }
+    }
+}
+
+impl Serialize for Node {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.value {
+            Value::Null => serializer.serialize_unit(),
+            Value::Bool(value) => serializer.serialize_bool(*value),
+            Value::Int(value) => json_integer(*value).serialize(serializer),
+            Value::Float(value) => serializer.serialize_f64(*value),
+            Value::String(text) => serializer.serialize_str(text),
+            Value::Seq(items) => serializer.collect_seq(items),
+            Value::Map(entries) => {
+                serializer.collect_map(entries.iter().map(|entry| (&entry.key.name, &entry.value)))
+            }
         }
     }
 }

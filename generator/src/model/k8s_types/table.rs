@@ -21,6 +21,8 @@ const CRATE: &str = "k8s_openapi";
 /// A struct of the table.
 struct StructEntry {
     path: &'static str,
+    /// The words of its name.
+    words: Vec<String>,
     default: bool,
     fields: HashMap<&'static str, TableField>,
 }
@@ -69,10 +71,12 @@ pub(super) fn find(
     let table = table();
     let first = schema.properties.first()?;
     let candidates = table.by_field.get(first.name.as_str())?;
+    let field = steps.last().map(|step| words(&singular(&step.field)));
+    let field = field.unwrap_or_default();
     let mut found: Vec<(StructMatch, &StructEntry)> = candidates
         .iter()
         .map(|index| &table.entries[*index])
-        .filter_map(|entry| Some((similarity(schema, steps, entry)?, entry)))
+        .filter_map(|entry| Some((similarity(schema, &field, entry)?, entry)))
         .filter(|(_, entry)| table.fits_struct(schema, entry, builtins))
         .collect();
     found.sort_by(|a, b| a.0.cmp(&b.0));
@@ -120,8 +124,8 @@ pub(in crate::model) fn member(
 }
 
 /// The quality of the match between a schema and a struct; `None` if the schema was probably not
-/// made from it.
-fn similarity(schema: &Schema, steps: &[PathStep], entry: &StructEntry) -> Option<StructMatch> {
+/// made from it. The words are those of the field that has it.
+fn similarity(schema: &Schema, field: &[String], entry: &StructEntry) -> Option<StructMatch> {
     let (here, there) = (schema.properties.len(), entry.fields.len());
     if here > there
         || !schema
@@ -131,7 +135,7 @@ fn similarity(schema: &Schema, steps: &[PathStep], entry: &StructEntry) -> Optio
     {
         return None;
     }
-    let named = steps.last().is_some_and(|step| is_named_after(step, entry));
+    let named = !field.is_empty() && is_named_after(field, entry);
     // Newer Kubernetes versions add fields, so a schema may lack some.
     let grown = |least: usize, percent: usize| here >= least && here * 100 >= there * percent;
     let enough = if named {
@@ -146,18 +150,17 @@ fn similarity(schema: &Schema, steps: &[PathStep], entry: &StructEntry) -> Optio
 }
 
 /// Whether a field is named after a struct: `httpHeaders` after `HTTPHeader`.
-fn is_named_after(step: &PathStep, entry: &StructEntry) -> bool {
-    let field = words(&singular(&step.field));
+fn is_named_after(field: &[String], entry: &StructEntry) -> bool {
     let name = entry.path.rsplit("::").next().unwrap_or_default();
     let has = |word: &str| field.iter().any(|w| w == word);
     match name {
         "LocalObjectReference" => has("secret") || has("ref") || has("reference"),
         "SecretReference" | "SecretKeySelector" | "SecretEnvSource" => has("secret"),
         _ => {
-            let name = words(name);
-            name.starts_with(&field)
-                || name.ends_with(&field)
-                || field.ends_with(&name)
+            let name = entry.words.as_slice();
+            name.starts_with(field)
+                || name.ends_with(field)
+                || field.ends_with(name)
                 || field.starts_with(&name[..name.len().saturating_sub(1).max(1)])
         }
     }
@@ -306,6 +309,7 @@ fn read(text: &'static str) -> StructTable {
             table.by_path.insert(path, table.entries.len());
             table.entries.push(StructEntry {
                 path,
+                words: words(path.rsplit("::").next().unwrap_or_default()),
                 default,
                 fields: HashMap::new(),
             });

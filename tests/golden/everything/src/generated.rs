@@ -18,6 +18,7 @@ pub mod types;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kopf_runtime::admission::Webhooks;
 use kopf_runtime::{
     BackgroundSettings, DiffBaseStore, ExecutionSettings, HealthSettings,
     LeaderElectionSettings, Lifecycle, Namespaces, NetworkingSettings, Operator,
@@ -25,7 +26,6 @@ use kopf_runtime::{
     ProgressStore, QueueingSettings, ScanningSettings, Settings, ShutdownSettings, Ties,
     WatchingSettings,
 };
-use kopf_runtime::admission::Webhooks;
 
 const _: () = kopf_runtime::assert_codegen_abi(2);
 
@@ -72,8 +72,9 @@ where
                 worker_patience: Duration::from_secs(2),
                 waiting_bytes: 1048576,
                 error_delays: vec![
-                    Duration::from_secs(1), Duration::from_millis(2500),
-                    Duration::from_secs(60)
+                    Duration::from_secs(1),
+                    Duration::from_millis(2500),
+                    Duration::from_secs(60),
                 ],
             },
             execution: ExecutionSettings {

@@ -4,6 +4,12 @@ use std::process::Command;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_preset-minimal");
 
+/// The names of the CRDs.
+#[rustfmt::skip]
+const DEFINITIONS: &[&str] = &[
+    "kopfexamples.kopf.dev",
+];
+
 fn printed_crds() -> String {
     let mut program = Command::new(PROGRAM);
     let output = program.arg("crd").output().expect("the operator runs");
@@ -13,5 +19,7 @@ fn printed_crds() -> String {
 #[test]
 fn it_prints_the_crds_of_its_kinds() {
     let printed = printed_crds();
-    assert!(printed.contains("kopfexamples.kopf.dev"));
+    for name in DEFINITIONS {
+        assert!(printed.contains(name), "{name}");
+    }
 }

@@ -254,9 +254,7 @@ pub(super) fn resource<S: EphemeralVolumeClaimHandlers>(
         .change(
             ChangeHandler::new("type", On::resume())
                 .param(
-                    serde_json::json!(
-                        { "text" : "quo\"te", "list" : [1, 2.5, null, true] }
-                    ),
+                    serde_json::json!({"text": "quo\"te", "list": [1, 2.5, null, true]}),
                 ),
             |state, cx| Box::pin(state.r#type(cx)),
         )
@@ -280,7 +278,7 @@ pub(super) fn resource<S: EphemeralVolumeClaimHandlers>(
         .field(
             FieldHandler::new("extra_changed", "spec.extra.any.depth")
                 .transition(
-                    Some(ValueTest::Equals(serde_json::json!({ "a" : 1 })).into()),
+                    Some(ValueTest::Equals(serde_json::json!({"a": 1})).into()),
                     Some(
                         predicate::value(state, |state, value| state.is_wanted(value))
                             .into(),

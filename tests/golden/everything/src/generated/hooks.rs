@@ -56,7 +56,7 @@ pub(super) fn handlers<S: Hooks>(state: &Arc<S>) -> OperatorHandlers {
                 .timeout(Duration::from_secs(90))
                 .retries(3)
                 .backoff(Duration::from_secs(5))
-                .param(serde_json::json!({ "pool" : 4 })),
+                .param(serde_json::json!({"pool": 4})),
             |state, cx| Box::pin(state.prepare(cx)),
         )
         .startup(

@@ -46,7 +46,7 @@ impl ToysHandlers for Operator {
         info!(
             old = ?cx.old_value(),
             new = ?cx.new_value(),
-            "toy_resized_metadata_labels was called",
+            "toy_resized_metadata_labels was called"
         );
         Ok(())
     }

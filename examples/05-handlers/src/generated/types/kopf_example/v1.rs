@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::{Metadata, NamespaceResourceScope, Resource};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::{Metadata, NamespaceResourceScope, Resource};
+use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
-use serde::ser::SerializeMap as _;
 
 /// A `KopfExample` of `kopf.dev/v1`.
 ///

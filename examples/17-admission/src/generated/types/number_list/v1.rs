@@ -2,11 +2,11 @@
 
 //! Version `v1` of `numberlists.kopf.dev`, in which objects are stored.
 
-use k8s_openapi::{Metadata, NamespaceResourceScope, Resource};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::{Metadata, NamespaceResourceScope, Resource};
+use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
-use serde::ser::SerializeMap as _;
 
 /// A `NumberList` of `kopf.dev/v1`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

@@ -2,10 +2,10 @@
 
 //! Version `v1alpha1` of `orders.shop.example.com`, in which objects are stored.
 
-use k8s_openapi::{Metadata, NamespaceResourceScope, Resource};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde::{Deserialize, Serialize, Serializer};
+use k8s_openapi::{Metadata, NamespaceResourceScope, Resource};
 use serde::ser::SerializeMap as _;
+use serde::{Deserialize, Serialize, Serializer};
 
 /// An `Order` of `shop.example.com/v1alpha1`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

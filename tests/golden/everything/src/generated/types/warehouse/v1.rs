@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::{ClusterResourceScope, Metadata, Resource};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::{ClusterResourceScope, Metadata, Resource};
+use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
-use serde::ser::SerializeMap as _;
 
 /// A `Warehouse` of `shop.example.com/v1`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

@@ -2,14 +2,22 @@
 
 /// A value of serde's `rename_all`, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RenameRule {
+pub enum RenameRule {
+    /// No rule.
     None,
+    /// `lowercase`
     Lower,
+    /// `UPPERCASE`
     Upper,
+    /// `camelCase`
     Camel,
+    /// `PascalCase`
     Pascal,
+    /// `snake_case`
     Snake,
+    /// `SCREAMING_SNAKE_CASE`
     Screaming,
+    /// `kebab-case`
     Kebab,
 }
 
@@ -37,7 +45,7 @@ pub(super) fn for_fields<'a>(
     best(&FIELD_RULES, |rule| {
         pairs
             .clone()
-            .filter(|(rust, json)| rule.field(rust) != *json)
+            .filter(|(rust, json)| !rule.gives_field(rust, json))
             .count()
     })
 }
@@ -64,7 +72,9 @@ fn best(rules: &[RenameRule], renames: impl Fn(RenameRule) -> usize) -> RenameRu
 }
 
 impl RenameRule {
-    pub(super) const fn name(self) -> Option<&'static str> {
+    /// The value of `rename_all`.
+    #[must_use]
+    pub const fn name(self) -> Option<&'static str> {
         match self {
             Self::None => None,
             Self::Lower => Some("lowercase"),
@@ -74,6 +84,19 @@ impl RenameRule {
             Self::Snake => Some("snake_case"),
             Self::Screaming => Some("SCREAMING_SNAKE_CASE"),
             Self::Kebab => Some("kebab-case"),
+        }
+    }
+
+    /// Whether serde derives this name for a field.
+    pub(super) fn gives_field(self, name: &str, json: &str) -> bool {
+        match self {
+            Self::None => name == json,
+            // Both need as many letters as the name has without its underscores.
+            Self::Camel | Self::Pascal => {
+                let letters = name.bytes().filter(|it| *it != b'_').count();
+                letters == json.len() && self.field(name) == json
+            }
+            _ => name.len() == json.len() && self.field(name) == json,
         }
     }
 
