@@ -11,14 +11,14 @@ pub struct MemberNames<N> {
     /// The rule for the names in JSON.
     pub rule: RenameRule,
     /// The members.
-    pub list: Vec<MemberName<N>>,
+    pub list: Vec<NamedMember<N>>,
     /// The member for what the schema does not list, if there can be one.
     pub other: Option<N>,
 }
 
 /// The name of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MemberName<N> {
+pub struct NamedMember<N> {
     /// The name in Rust.
     pub rust: N,
     /// Whether the rule does not give the name in JSON.
@@ -72,7 +72,7 @@ impl FieldNames {
             .collect();
         let pairs = names.iter().map(RustIdent::bare).zip(json.iter().copied());
         let rule = serde_rename::for_fields(&pairs);
-        let list = names.iter().zip(json).map(|(name, json)| MemberName {
+        let list = names.iter().zip(json).map(|(name, json)| NamedMember {
             rust: name.clone(),
             is_renamed: !rule.gives_field(name.bare(), json),
         });
@@ -90,7 +90,7 @@ impl VariantNames {
         let names = variants(texts);
         let pairs = names.iter().map(TypeName::as_str);
         let rule = serde_rename::for_variants(&pairs.zip(texts.iter().copied()));
-        let list = names.iter().zip(texts).map(|(name, text)| MemberName {
+        let list = names.iter().zip(texts).map(|(name, text)| NamedMember {
             rust: name.clone(),
             is_renamed: rule.variant(name.as_str()) != *text,
         });
@@ -107,7 +107,7 @@ impl VariantNames {
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let names = variants(&texts);
         let other = Some(other(&names));
-        let list = names.into_iter().map(|rust| MemberName {
+        let list = names.into_iter().map(|rust| NamedMember {
             rust,
             is_renamed: false,
         });

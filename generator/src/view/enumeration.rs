@@ -10,7 +10,7 @@ use super::version_writer::{
 };
 use crate::model::generated_types::{ShapeDocs, Ty};
 use crate::model::identifier::TypeName;
-use crate::model::member_names::{MemberName, VariantNames};
+use crate::model::member_names::{NamedMember, VariantNames};
 use crate::rust::{
     Lint, RustEnum, RustItem, RustPath, RustType, RustVariant, SerdeArgument, ident,
 };
@@ -318,7 +318,7 @@ fn plain(name: &TypeName) -> RustVariant {
     }
 }
 
-fn renamed(member: &MemberName<TypeName>, text: &str) -> Vec<SerdeArgument> {
+fn renamed(member: &NamedMember<TypeName>, text: &str) -> Vec<SerdeArgument> {
     let rename = member
         .is_renamed
         .then(|| SerdeArgument::Rename(text.to_owned()));

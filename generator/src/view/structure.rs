@@ -13,7 +13,7 @@ use crate::model::generated_types::{
     FieldDocs, FieldPresence, ShapeDocs, ShapeId, StructField, StructShape, Ty,
 };
 use crate::model::identifier::{RustIdent, TypeName};
-use crate::model::member_names::{FieldNames, MemberName};
+use crate::model::member_names::{FieldNames, NamedMember};
 use crate::rust::{RustField, RustItem, RustStruct, SerdeArgument, ident};
 
 /// The owner of a field, on which its serde attributes depend.
@@ -132,7 +132,7 @@ impl VersionWriter<'_> {
     fn field(
         &mut self,
         field: &StructField,
-        member: &MemberName<RustIdent>,
+        member: &NamedMember<RustIdent>,
         docs: &FieldDocs,
         owner: FieldOwner,
     ) -> RustField {
