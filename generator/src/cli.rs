@@ -15,11 +15,13 @@ mod hook;
 mod manifest_edit;
 mod manifest_entry;
 mod new;
+mod old_layout;
 mod output_args;
 mod progress;
 mod readonly_commands;
 mod remove;
 mod runtime_source;
+mod schema;
 mod types;
 mod watch;
 mod write_plan;
@@ -54,8 +56,7 @@ enum Command {
     Types(types::TypesArgs),
     Cluster(cluster::ClusterArgs),
     Explain(explain::ExplainArgs),
-    /// Print the JSON Schema of kopf.yaml, for editors
-    Schema,
+    Schema(schema::SchemaArgs),
     Completions(readonly_commands::CompletionsArgs),
     Man(readonly_commands::ManArgs),
 }
@@ -87,7 +88,7 @@ pub fn main() -> ExitCode {
         Command::Remove(args) => remove::run(&args, &mut console),
         Command::Validate(args) => readonly_commands::validate(&args, &mut console),
         Command::Rbac(args) => readonly_commands::rbac(&args, &mut console),
-        Command::Schema => readonly_commands::schema(&mut console),
+        Command::Schema(args) => schema::run(&args, &mut console),
         Command::Completions(args) => {
             readonly_commands::completions(&args, &mut Cli::command(), &mut console)
         }

@@ -1,14 +1,14 @@
 //! Plans the files of a run before any of them is written.
 
+mod deployment;
 mod file;
 mod user_files;
 
 use std::collections::BTreeSet;
 
 use self::file::inside;
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, Sources};
+use crate::diagnostic::{Diagnostics, Sources};
 use crate::format;
-use crate::load::manifest;
 use crate::model::operator::{KindOrigin, Operator};
 use crate::model::resource::CustomResource;
 use crate::model::type_options::Options;
@@ -16,17 +16,12 @@ use crate::rust::RustModule;
 use crate::types;
 use crate::view::cluster_test::ClusterTestView;
 use crate::view::deploy::{DockerfileView, DockerignoreView, ReadmeView};
-use crate::view::scaffold::{
-    CargoView, GitignoreView, HandlersView, KindHandlersView, MainView, TestsView,
-};
-use crate::view::{
-    child, crds, hooks, indices, kind as kind_view, operator as operator_view, rbac, webhooks,
-    workload,
-};
+use crate::view::scaffold::{CargoView, GitignoreView, HandlersView, KindHandlersView, MainView};
+use crate::view::{child, hooks, indices, kind as kind_view, operator as operator_view, workload};
 
+pub(crate) use deployment::{CRD_KUSTOMIZATION, KUSTOMIZATION};
 pub(crate) use file::text;
 pub use file::{CratePath, FileContent, NotACratePath, PlannedFile};
-pub(crate) use user_files::KUSTOMIZATION;
 pub use user_files::UserFiles;
 
 /// The first line of the generated files of an operator.
@@ -101,29 +96,11 @@ pub fn operator(
     for (path, module) in modules {
         files.extend(module.map(|module| generated(path, module)));
     }
-    let has_crds = !operator.crd_files.is_empty();
-    let webhooks = webhooks::text(operator).unwrap_or_else(|error| {
-        let message = format!("the webhooks cannot be configured: {error}");
-        let help = "give one of them another `id`";
-        diagnostics.push(Diagnostic::error(Code::DuplicateHandler, message).help(help));
-        None
-    });
-    let deployed = [
-        ("deploy/rbac.yaml", Some(rbac::text(operator))),
-        ("deploy/webhooks.yaml", webhooks),
-        ("deploy/crds.yaml", has_crds.then(|| crds::text(operator))),
-        ("deploy/peering.yaml", workload::peering(operator)),
-    ];
-    for (path, text) in deployed {
-        files.extend(text.map(|text| PlannedFile::generated(inside(path), text)));
-    }
-    let mut schema = serde_json::to_string_pretty(&manifest::schema()).expect("a schema is JSON");
-    schema.push('\n');
-    files.push(PlannedFile::generated(
-        inside(".kopf-gen/schema.json"),
-        schema,
+    files.extend(deployment::files(
+        operator,
+        &user.kustomizations,
+        diagnostics,
     ));
-    user_files::check_deployment(&files, user, diagnostics);
     files.extend(user_files::additions(operator, user, diagnostics));
     files
 }
@@ -157,11 +134,15 @@ pub fn new_crate(
     // If there are kinds, it is planned with the files of their handlers.
     let handlers = (operator.kinds.is_empty() && operator.hooks.is_empty())
         .then(|| scaffold("src/handlers.rs", &HandlersView::new(operator)));
-    let tests = TestsView::new(operator).map(|tests| scaffold("tests/operator.rs", &tests));
     let cluster_test = ClusterTestView::new(operator);
+    let has_cluster_test = cluster_test.is_some();
+    let readme = ReadmeView {
+        name,
+        has_cluster_test,
+    };
     let cargo = CargoView {
         name,
-        has_cluster_test: cluster_test.is_some(),
+        has_cluster_test,
         has_profile: !environment.has_workspace,
         rust_version: env!("CARGO_PKG_RUST_VERSION"),
         runtime: environment.runtime,
@@ -169,7 +150,7 @@ pub fn new_crate(
     };
     [
         scaffold("Cargo.toml", &cargo),
-        scaffold("README.md", &ReadmeView::new(operator, has_children)),
+        scaffold("README.md", &readme),
         scaffold("Dockerfile", &DockerfileView { name }),
         scaffold(".dockerignore", &DockerignoreView),
         scaffold(".gitignore", &GitignoreView),
@@ -185,7 +166,6 @@ pub fn new_crate(
     ]
     .into_iter()
     .chain(handlers)
-    .chain(tests)
     .chain(cluster_test.map(|test| scaffold("tests/cluster.rs", &test)))
     .chain(children.into_iter().flatten())
     .collect()

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::diagnostic::Sources;
-use crate::plan::{CratePath, KUSTOMIZATION, UserFiles};
+use crate::plan::{CRD_KUSTOMIZATION, CratePath, KUSTOMIZATION, UserFiles};
 
 /// Why the user's files could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -14,7 +14,7 @@ pub struct ReadError {
     source: io::Error,
 }
 
-/// Reads every Rust file below `src/` that is not generated, and `deploy/kustomization.yaml`.
+/// Reads every Rust file below `src/` that is not generated, and the Kustomizations.
 pub fn read_user_files(root: &Path, sources: &mut Sources) -> Result<UserFiles, ReadError> {
     let mut files = UserFiles::default();
     let mut folders = vec!["src".to_owned()];
@@ -32,9 +32,11 @@ pub fn read_user_files(root: &Path, sources: &mut Sources) -> Result<UserFiles, 
             }
         }
     }
-    let kustomization = root.join(KUSTOMIZATION);
-    if kustomization.exists() {
-        files.add_kustomization(sources, read(kustomization)?);
+    for path in [KUSTOMIZATION, CRD_KUSTOMIZATION] {
+        let place = root.join(path);
+        if place.exists() {
+            files.add_kustomization(sources, path, &read(place)?);
+        }
     }
     Ok(files)
 }

@@ -1,5 +1,7 @@
 //! The output and the effects of each command.
 
+#[path = "commands/crate_files.rs"]
+mod crate_files;
 #[path = "commands/exit_codes.rs"]
 mod exit_codes;
 #[path = "commands/hooks.rs"]
@@ -66,7 +68,7 @@ fn a_new_handler_becomes_a_stub_and_nothing_else_changes() {
         .replace("        Ok(())", "        // mine\n        Ok(())");
     shell.write(path, &mine);
     shell.manifest(
-        "      - {on: create, fn: create_fn}\n      - {on: field, field: spec.size, fn: resize}\n",
+        "      - {on: create, fn: create}\n      - {on: field, field: spec.size, fn: resize}\n",
     );
     insta::assert_snapshot!(shell.run(&["generate", "--check"]), @r"
     exit 3
@@ -86,13 +88,9 @@ fn a_new_handler_becomes_a_stub_and_nothing_else_changes() {
 #[test]
 fn a_removed_handler_is_reported_and_its_method_stays() {
     let shell = Shell::with_operator();
-    shell.manifest("      - {on: update, fn: update_fn}\n");
+    shell.manifest("      - {on: update, fn: update}\n");
     insta::assert_snapshot!(shell.run(&["generate"]));
-    assert!(
-        shell
-            .read("src/handlers/widget.rs")
-            .contains("fn create_fn")
-    );
+    assert!(shell.read("src/handlers/widget.rs").contains("fn create"));
 }
 
 #[test]
@@ -186,12 +184,12 @@ fn stubs_are_added_where_the_user_moved_the_handlers() {
     fs::remove_file(shell.here.join("src/handlers/widget.rs")).expect("there");
     shell.write("src/widget_logic.rs", &text);
     shell.write("src/handlers.rs", "pub struct Operator {}\n");
-    shell.manifest("      - {on: create, fn: create_fn}\n      - {on: delete, fn: delete_fn}\n");
+    shell.manifest("      - {on: create, fn: create}\n      - {on: delete, fn: delete}\n");
     assert!(shell.run(&["generate"]).starts_with("exit 0"));
     assert!(
         shell
             .read("src/widget_logic.rs")
-            .contains("async fn delete_fn")
+            .contains("async fn delete")
     );
     assert_eq!(shell.read("src/handlers.rs"), "pub struct Operator {}\n");
 }
@@ -209,7 +207,7 @@ fn a_file_that_does_not_parse_is_reported_with_its_place() {
 #[test]
 fn diff_prints_the_changes_and_writes_nothing() {
     let shell = Shell::with_operator();
-    shell.manifest("      - {on: create, fn: create_fn, retries: 3}\n");
+    shell.manifest("      - {on: create, fn: create, retries: 3}\n");
     let before = shell.read("src/generated/widget.rs");
     insta::assert_snapshot!(shell.run(&["generate", "--diff", "-q"]));
     assert_eq!(shell.read("src/generated/widget.rs"), before);
@@ -256,21 +254,22 @@ fn handlers_are_added_and_removed_by_commands() {
     insta::assert_snapshot!(shell.read("kopf.yaml"), @r"
     # yaml-language-server: $schema=.kopf-gen/schema.json
     # The kinds and handlers of this operator. After a change here or in a CRD, run `kopf-gen generate`.
+    # For completion in your editor, run `kopf-gen schema --write` once.
     apiVersion: kopf-gen.dev/v1
     operator:
       name: widgets
     resources:
       - crd: crds/widget.yaml
         handlers:
-          - {on: create, fn: create_fn}
+          - {on: create, fn: create}
           - {on: field, field: spec.size, fn: resize, retries: 5, backoff: 30s, labels: {tier: gold, old: absent}}
     ");
     assert!(
         shell
-            .run(&["remove", "handler", "widgets", "create_fn"])
+            .run(&["remove", "handler", "widgets", "create"])
             .starts_with("exit 0")
     );
-    assert!(!shell.read("kopf.yaml").contains("create_fn"));
+    assert!(!shell.read("kopf.yaml").contains("fn: create}"));
     insta::assert_snapshot!(shell.run(&["remove", "handler", "widget", "resise"]), @r"
     exit 1
     error: widget has no handler `resise`; did you mean `resize`?
@@ -304,7 +303,7 @@ fn timers_and_daemons_are_added_and_removed_by_commands() {
     insta::assert_snapshot!(shell.read("src/generated/widget.rs"));
     insta::assert_snapshot!(shell.run(&["rbac", "--explain", "widgets:patch"]), @r"
     exit 0
-    widgets:patch because: progress of create_fn; finalizer of expire, beat, follow
+    widgets:patch because: progress of create; finalizer of expire, beat, follow
     ");
     let removed = shell.run(&["remove", "handler", "Widget", "follow"]);
     assert!(removed.contains("updated kopf.yaml"), "{removed}");
@@ -321,7 +320,7 @@ fn invalid_timers_and_daemons_are_errors() {
       - {timer: sharp_idle, idle: 0, sharp: true}
       - {timer: compared, interval: 1s, field: spec.size, old: 1, cancellation_timeout: 5s}
       - {daemon: ticking, interval: 1s, initial_delay: {fn: Not A Name}}
-      - {on: create, fn: create_fn, initial_delay: 5s, idle: 1m}
+      - {on: create, fn: create, initial_delay: 5s, idle: 1m}
       - {timer: both, interval: 1s}
       - {daemon: both}
 ",
@@ -337,18 +336,18 @@ fn inspection_commands_write_nothing() {
     insta::assert_snapshot!(shell.run(&["validate"]), @r"
     exit 0
     note[KG0611]: the schema of Widget drops results of its handlers
-     --> kopf.yaml:9:26
-      |
-    9 |       - {on: create, fn: create_fn}
-      |                          ^^^^^^^^^ there is no `status.create_fn`
-      |
-      = help: this matters to functions that call `set_result`: declare these fields in the schema, or `x-kubernetes-preserve-unknown-fields: true` for all of `status`
+      --> kopf.yaml:10:26
+       |
+    10 |       - {on: create, fn: create}
+       |                          ^^^^^^ there is no `status.create`
+       |
+       = help: this matters to functions that call `set_result`: declare these fields in the schema, or `x-kubernetes-preserve-unknown-fields: true` for all of `status`
 
     widgets is valid: kinds: 1, handlers: 1
     ");
     insta::assert_snapshot!(shell.run(&["rbac", "--explain", "widgets:patch"]), @r"
     exit 0
-    widgets:patch because: progress of create_fn
+    widgets:patch because: progress of create
     ");
     insta::assert_snapshot!(shell.run(&["rbac", "--explain", "widgets:delete"]), @r"
     exit 1
@@ -379,11 +378,11 @@ fn handlers_of_a_removed_kind_stay_with_a_message() {
     );
     insta::assert_snapshot!(shell.run(&["generate"]), @r"
     exit 0
-    warning[KG0622]: `kubectl apply -k deploy` fails: there is no deploy/crds.yaml
+    warning[KG0622]: `kubectl apply -k deploy` fails: there is no crds/kustomization.yaml
      --> deploy/kustomization.yaml:4:5
       |
-    4 |   - crds.yaml
-      |     ^^^^^^^^^ nothing in kopf.yaml needs it any more
+    4 |   - ../crds
+      |     ^^^^^^^ nothing in kopf.yaml needs it any more
       |
       = help: remove it from the `resources`
 
@@ -393,7 +392,7 @@ fn handlers_of_a_removed_kind_stay_with_a_message() {
     updated deploy/rbac.yaml
     created src/handlers/pod.rs
     updated src/handlers.rs
-    deleted deploy/crds.yaml
+    deleted crds/kustomization.yaml
     deleted src/generated/types.rs
     deleted src/generated/types/widget.rs
     deleted src/generated/types/widget/crd.json
@@ -414,7 +413,7 @@ fn the_next_run_completes_a_killed_one() {
         shell.manifest(if delay % 2 == 0 {
             &handlers
         } else {
-            "      - {on: create, fn: create_fn}\n"
+            "      - {on: create, fn: create}\n"
         });
         let mut child = Command::new(env!("CARGO_BIN_EXE_kopf-gen"))
             .args(["generate", "-q"])
@@ -438,11 +437,9 @@ fn the_next_run_completes_a_killed_one() {
 #[test]
 fn json_output_has_one_object_per_line() {
     let shell = Shell::with_operator();
-    shell.manifest(
-        "      - {on: create, fn: create_fn, retries: 2}\n      - {on: update, fnn: x}\n",
-    );
+    shell.manifest("      - {on: create, fn: create, retries: 2}\n      - {on: update, fnn: x}\n");
     insta::assert_snapshot!(shell.run(&["generate", "--format", "json"]));
-    shell.manifest("      - {on: create, fn: create_fn, retries: 2}\n");
+    shell.manifest("      - {on: create, fn: create, retries: 2}\n");
     insta::assert_snapshot!(shell.run(&["generate", "--format", "json"]), @r#"
     exit 0
     {"action":"updated","path":"src/generated/widget.rs"}

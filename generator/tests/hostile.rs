@@ -48,7 +48,7 @@ fn crate_with(manifest: &str, crd: &str, user: &[(&str, &str)]) -> (CrateOutcome
     for (path, text) in user {
         let text = (*text).to_owned();
         if path.ends_with(".yaml") {
-            files.add_kustomization(&mut sources, text);
+            files.add_kustomization(&mut sources, path, &text);
         } else {
             let path = (*path).to_owned().try_into().expect("a path");
             files.add(&mut sources, path, text);

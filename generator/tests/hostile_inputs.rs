@@ -583,7 +583,7 @@ fn expected_rbac(operator: &Operator) -> Vec<Value> {
     objects
 }
 
-fn check_yaml(input: &HostileInput, operator: &Operator, path: &str, text: &str) {
+fn check_yaml(input: &HostileInput, operator: &Operator, listed: &[&str], path: &str, text: &str) {
     let objects = documents(text);
     let kinds: Vec<&str> = objects
         .iter()
@@ -596,7 +596,18 @@ fn check_yaml(input: &HostileInput, operator: &Operator, path: &str, text: &str)
             assert_eq!(kinds, ["Namespace", "Deployment"]);
             assert_eq!(objects[1]["metadata"]["name"], json!(operator.name));
         }
-        "deploy/kustomization.yaml" => assert_eq!(kinds, ["Kustomization"]),
+        "crds/kustomization.yaml" => {
+            let files = operator.crd_files.iter();
+            let names: Vec<_> = files
+                .filter_map(|it| it.path.strip_prefix("crds/"))
+                .collect();
+            assert_eq!(kinds, ["Kustomization"]);
+            assert_eq!(objects[0]["resources"], json!(names), "{text}");
+        }
+        "deploy/kustomization.yaml" => {
+            assert_eq!(kinds, ["Kustomization"]);
+            assert_eq!(objects[0]["resources"], json!(listed), "{text}");
+        }
         "deploy/peering.yaml" => {
             let peering = operator.peering.membership().expect("it has a peering");
             assert_eq!(objects[2]["metadata"], json!({"name": peering.peering()}));
@@ -616,10 +627,26 @@ fn check_yaml(input: &HostileInput, operator: &Operator, path: &str, text: &str)
     }
 }
 
+/// The files that `deploy/kustomization.yaml` lists if they exist, each with its entry there.
+const LISTED: &[(&str, &str)] = &[
+    ("crds/kustomization.yaml", "../crds"),
+    ("deploy/crds.yaml", "crds.yaml"),
+    ("deploy/peering.yaml", "peering.yaml"),
+    ("deploy/rbac.yaml", "rbac.yaml"),
+    ("deploy/children.yaml", "children.yaml"),
+    ("deploy/deployment.yaml", "deployment.yaml"),
+    ("deploy/webhooks.yaml", "webhooks.yaml"),
+];
+
 fn check(input: &HostileInput) -> bool {
     let Some((operator, files)) = crate_of(input) else {
         return false;
     };
+    let listed: Vec<&str> = LISTED
+        .iter()
+        .filter(|(path, _)| files.iter().any(|file| file.path.as_str() == *path))
+        .map(|(_, entry)| *entry)
+        .collect();
     for file in &files {
         let (path, text) = (file.path.as_str(), content(file));
         if path.ends_with(".rs") {
@@ -630,7 +657,7 @@ fn check(input: &HostileInput) -> bool {
                 |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
             assert!(!text.contains(is_deceptive), "{path}:\n{text}");
         } else if path.ends_with(".yaml") {
-            check_yaml(input, &operator, path, text);
+            check_yaml(input, &operator, &listed, path, text);
         }
     }
     true

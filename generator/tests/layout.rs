@@ -137,10 +137,7 @@ fn new_crates_are_formatted_whatever_the_lengths_of_their_names() {
             let folder = tempfile::tempdir().expect("a folder");
             let files = new_crate(&manifest, &crd, InitialHandlers::Stubs);
             write(folder.path(), &files);
-            check(
-                folder.path(),
-                &["src/main.rs", "tests/operator.rs", "tests/cluster.rs"],
-            );
+            check(folder.path(), &["src/main.rs", "tests/cluster.rs"]);
         }
     }
 }

@@ -8,6 +8,7 @@ use super::console::{Console, PrintedNotes};
 use super::crate_folder::is_in_workspace;
 use super::definition_fix::corrected_text;
 use super::exit_status::CommandStatus;
+use super::old_layout;
 use super::runtime_source::RuntimeArgs;
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity, SourceId, Sources};
 use crate::edit::{self, ListItem, ManifestList};
@@ -16,6 +17,7 @@ use crate::load::input::STDIN;
 use crate::load::manifest::{self, FILE_NAME, ResourceSection, Spanned};
 use crate::model::operator::Operator;
 use crate::plan::{self, CrateEnvironment, CratePath, InitialHandlers, Plan, PlannedFile};
+use crate::view::crds::is_kustomization;
 use crate::view::scaffold::ManifestView;
 use crate::view::yaml::scalar;
 use crate::write::LockFile;
@@ -305,6 +307,7 @@ impl CrateDraft {
             files.push(self.added_file(path, text, console)?);
         }
         let lock = LockFile::read(&self.root).map_err(|error| console.fail_with(&error))?;
+        diagnostics.extend(old_layout::note(&self.root, &operator, &user, &lock));
         diagnostics.sort();
         console.print_diagnostics(&diagnostics, &sources, PrintedNotes::Titles(lock.notes()));
         if diagnostics.has_errors() {
@@ -371,14 +374,19 @@ fn resource_item(file: &str, crd: &Crd, kinds: &[Crd], first: InitialEntries) ->
     }
 }
 
-/// The name of a file, without the characters that some file systems reject.
+/// The name of a file, without the characters that some file systems reject, and not one that
+/// Kustomize reads.
 fn portable(name: &str) -> String {
     let replaced = |c: char| match c {
         '<' | '>' | ':' | '"' | '/' | '\\' | '|' | '?' | '*' => '-',
         c if c.is_control() => '-',
         c => c,
     };
-    name.chars().map(replaced).collect()
+    let name: String = name.chars().map(replaced).collect();
+    if is_kustomization(&name) {
+        return format!("crd-{name}");
+    }
+    name
 }
 
 fn manifest_path() -> CratePath {

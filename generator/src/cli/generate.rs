@@ -20,9 +20,9 @@ use crate::write::EditPolicy;
 /// The first entries of a kind that `generate` adds to the manifest.
 const FIRST_ENTRIES: InitialEntries = InitialEntries {
     handlers: &[
-        "{on: create, fn: create_fn}",
-        "{on: update, fn: update_fn}",
-        "{on: delete, fn: delete_fn}",
+        "{on: create, fn: create}",
+        "{on: update, fn: update}",
+        "{on: delete, fn: delete}",
     ],
     indices: &[],
     admission: &[],

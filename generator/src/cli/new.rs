@@ -98,8 +98,8 @@ fn prepare(
 fn next_steps(dir: &Path, name: &str, has_crds: bool) -> String {
     let steps: &[&str] = if has_crds {
         &[
-            "cargo test                # on a real control plane, which starts by itself",
-            "kubectl apply -f crds/    # on your cluster, or on one from `kopf-gen cluster up`",
+            "cargo test                              # on a real control plane, which starts by itself",
+            "kubectl apply --server-side -k crds/    # on your cluster, or on one from `kopf-gen cluster up`",
         ]
     } else {
         &["kopf-gen generate FILE    # for each file with CustomResourceDefinitions"]
@@ -115,7 +115,7 @@ impl Preset {
     fn entries(self) -> InitialEntries {
         match self {
             Self::Minimal => InitialEntries {
-                handlers: &["{on: create, fn: create_fn}"],
+                handlers: &["{on: create, fn: create}"],
                 ..InitialEntries::default()
             },
             Self::Child => InitialEntries {
@@ -124,17 +124,17 @@ impl Preset {
             },
             Self::Full => InitialEntries {
                 handlers: &[
-                    "{on: create, fn: create_fn}",
-                    "{on: update, fn: update_fn}",
-                    "{on: delete, fn: delete_fn}",
-                    "{on: resume, fn: resume_fn}",
-                    "{on: field, field: metadata.labels, fn: field_fn}",
-                    "{on: event, fn: event_fn}",
-                    "{timer: timer_fn, interval: 1m}",
-                    "{daemon: daemon_fn}",
+                    "{on: create, fn: create}",
+                    "{on: update, fn: update}",
+                    "{on: delete, fn: delete}",
+                    "{on: resume, fn: resume}",
+                    "{on: field, field: metadata.labels, fn: relabel}",
+                    "{on: event, fn: observe}",
+                    "{timer: check, interval: 1m}",
+                    "{daemon: monitor}",
                 ],
-                indices: &["{index: index_fn}"],
-                admission: &["{validate: validate_fn}", "{mutate: mutate_fn}"],
+                indices: &["{index: by_label}"],
+                admission: &["{validate: validate}", "{mutate: set_defaults}"],
             },
         }
     }
@@ -144,10 +144,10 @@ impl Preset {
         match self {
             Self::Minimal | Self::Child => &[],
             Self::Full => &[
-                "{startup: startup_fn}",
-                "{cleanup: cleanup_fn}",
-                "{login: login_fn}",
-                "{probe: probe_fn}",
+                "{startup: startup}",
+                "{cleanup: cleanup}",
+                "{login: login}",
+                "{probe: probe}",
             ],
         }
     }

@@ -1,4 +1,4 @@
-//! Commands that leave the crate alone: `validate`, `schema`, `rbac`, `completions` and `man`.
+//! Commands that leave the crate alone: `validate`, `rbac`, `completions` and `man`.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,6 @@ use super::console::{Console, PrintedNotes};
 use super::crate_folder::find_root;
 use super::draft::{CrateDraft, LoadedOperator};
 use super::exit_status::CommandStatus;
-use crate::load::manifest;
 use crate::model::rbac::{self, RbacRule};
 use crate::suggest::did_you_mean;
 use crate::view;
@@ -66,11 +65,6 @@ pub(super) fn validate(args: &ValidateArgs, console: &mut Console) -> CommandSta
         }
         Err(status) => status,
     }
-}
-
-pub(super) fn schema(console: &mut Console) -> CommandStatus {
-    let schema = serde_json::to_string_pretty(&manifest::schema()).expect("a schema is JSON");
-    print(&format!("{schema}\n"), console)
 }
 
 pub(super) fn rbac(args: &RbacArgs, console: &mut Console) -> CommandStatus {
@@ -155,7 +149,7 @@ fn explain(rules: &[RbacRule], wanted: &str) -> Result<String, String> {
     }
 }
 
-fn print(text: &str, console: &mut Console) -> CommandStatus {
+pub(super) fn print(text: &str, console: &mut Console) -> CommandStatus {
     console.clear_progress();
     match io::stdout().lock().write_all(text.as_bytes()) {
         Ok(()) => CommandStatus::Ok,

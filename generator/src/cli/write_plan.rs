@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::console::Console;
 use super::exit_status::CommandStatus;
+use super::schema;
 use crate::diff;
 use crate::plan::Plan;
 use crate::write::{self, Comparison, EditPolicy, FileChange, LockFile};
@@ -74,10 +75,11 @@ pub(super) fn apply_plan(
     if !comparison.conflicts.is_empty() {
         return report_conflicts(&comparison, console);
     }
-    if mode.writes()
-        && let Err(error) = write::apply(root, &comparison)
-    {
-        return console.fail_with(&error);
+    if mode.writes() {
+        let written = write::apply(root, &comparison).and_then(|()| schema::refresh(root));
+        if let Err(error) = written {
+            return console.fail_with(&error);
+        }
     }
     console.clear_progress();
     let printed = if mode.diff {

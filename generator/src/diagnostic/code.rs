@@ -248,6 +248,13 @@ codes! {
     /// operator: add it to the `resources` there. When you remove the last such handler, kopf-gen
     /// deletes the file, and the list must no longer name it.
     DeploymentList = "KG0622",
+    /// The crate has files that new crates do without.
+    ///
+    /// Earlier versions of kopf-gen copied all CRDs to `deploy/crds.yaml`, wrote a test that only
+    /// printed their names, and kept the JSON Schema of `kopf.yaml` in the crate. Now
+    /// `deploy/kustomization.yaml` names `crds/` as its base, and `kopf-gen schema --write` writes
+    /// the schema for those whose editors use it. Nothing breaks if you keep the old files.
+    OldLayout = "KG0623",
     /// A kind without a watch has a memo.
     ///
     /// The operator keeps the memo of an object as long as it watches the object. It does not watch

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::deployment::UserKustomizations;
 use super::file::{CratePath, PlannedFile, inside, text};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources, Span};
-use crate::load::yaml::{self, Dialect};
 use crate::model::operator::{HandledKind, Operator};
 use crate::rust::RustPath;
 use crate::splice::{TraitImpl, UserSource, with_items};
@@ -16,11 +16,11 @@ use crate::view::phrases::article;
 use crate::view::scaffold::{HandlersView, HooksScaffoldView, KindHandlersView};
 use crate::view::stub::{NameStyle, stub};
 
-/// The user's Rust files, as read from disk.
+/// The user's files, as read from disk.
 #[derive(Clone, Debug, Default)]
 pub struct UserFiles {
     files: BTreeMap<CratePath, UserFile>,
-    kustomization: Option<UserFile>,
+    pub(super) kustomizations: UserKustomizations,
 }
 
 #[derive(Clone, Debug)]
@@ -28,9 +28,6 @@ struct UserFile {
     source: SourceId,
     text: String,
 }
-
-/// The Kustomization that applies the files in `deploy/`.
-pub(crate) const KUSTOMIZATION: &str = "deploy/kustomization.yaml";
 
 /// The additions per file; several additions to one file are made one after another.
 struct Additions<'a> {
@@ -98,70 +95,6 @@ pub(super) fn additions(
     additions.finish()
 }
 
-/// The files in `deploy/` whose existence depends on the manifest.
-const DEPLOYED: [&str; 4] = ["crds.yaml", "rbac.yaml", "peering.yaml", "webhooks.yaml"];
-
-/// Warns if the user's Kustomization lists other files than those that are planned.
-pub(super) fn check_deployment(
-    files: &[PlannedFile],
-    user: &UserFiles,
-    diagnostics: &mut Diagnostics,
-) {
-    let Some(UserFile { source, text }) = &user.kustomization else {
-        return;
-    };
-    let (place, listed) = kustomization_list(text);
-    for name in DEPLOYED {
-        let is_planned = files
-            .iter()
-            .any(|file| file.path.as_str().strip_prefix("deploy/") == Some(name));
-        let listed = listed
-            .get(name)
-            .or_else(|| listed.get(&*format!("./{name}")));
-        let (message, span, label, help) = match (is_planned, listed) {
-            (true, None) => (
-                format!("`kubectl apply -k deploy` leaves out deploy/{name}"),
-                place,
-                "not in this list",
-                format!("add `- {name}` to the `resources`"),
-            ),
-            (false, Some(at)) => (
-                format!("`kubectl apply -k deploy` fails: there is no deploy/{name}"),
-                *at,
-                "nothing in kopf.yaml needs it any more",
-                "remove it from the `resources`".to_owned(),
-            ),
-            (true, Some(_)) | (false, None) => continue,
-        };
-        diagnostics.push(
-            Diagnostic::warning(Code::DeploymentList, message)
-                .at(*source, span, label)
-                .help(help),
-        );
-    }
-}
-
-/// The place of the list `resources` of a Kustomization, and the places of its entries.
-fn kustomization_list(text: &str) -> (Span, BTreeMap<String, Span>) {
-    let mut sources = Sources::new();
-    let source = sources.add(KUSTOMIZATION, text);
-    let documents = yaml::parse(
-        &sources,
-        source,
-        Dialect::Kubernetes,
-        &mut Diagnostics::new(),
-    );
-    let entry = documents.first().and_then(|root| root.entry("resources"));
-    let Some(entry) = entry else {
-        return (Span::default(), BTreeMap::new());
-    };
-    let items = entry.value.as_seq().unwrap_or_default().iter();
-    let listed = items.filter_map(|item| Some((item.as_str()?.to_owned(), item.span)));
-    // The key with its colon.
-    let place = Span::new(entry.key.span.start, entry.key.span.end + 1);
-    (place, listed.collect())
-}
-
 fn handlers_file() -> CratePath {
     inside("src/handlers.rs")
 }
@@ -210,10 +143,15 @@ impl UserFiles {
         self.files.insert(path, UserFile { source, text });
     }
 
-    /// Adds `deploy/kustomization.yaml`, which the user owns.
-    pub fn add_kustomization(&mut self, sources: &mut Sources, text: String) {
-        let source = sources.add(KUSTOMIZATION, text.clone());
-        self.kustomization = Some(UserFile { source, text });
+    /// Adds a Kustomization, unless kopf-gen owns it or does not ask for it.
+    pub fn add_kustomization(&mut self, sources: &mut Sources, path: &str, text: &str) {
+        self.kustomizations.add(sources, path, text);
+    }
+
+    /// The entry for copies of CRDs in the Kustomization of a crate from an earlier version.
+    #[must_use]
+    pub fn copied_crds(&self, operator: &Operator) -> Option<(SourceId, Span)> {
+        self.kustomizations.copied_crds(operator)
     }
 
     fn source(&self, path: &CratePath) -> SourceId {

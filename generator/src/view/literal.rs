@@ -8,11 +8,6 @@ use syn::{Expr, parse_quote};
 /// The most values in one `json!`, whose expansion is recursive and limited by the compiler.
 const MOST_VALUES: usize = 24;
 
-/// A string literal.
-pub(super) fn string(text: &str) -> String {
-    format!("{text:?}")
-}
-
 /// A literal of a JSON text, raw so that it stays readable, with as many hashes as it needs.
 pub(super) fn raw_json(text: &str) -> String {
     let text: String = text.chars().map(escaped_in_json).collect();

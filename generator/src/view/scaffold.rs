@@ -6,15 +6,13 @@ use askama::Template;
 
 use super::file_imports::FileImports;
 use super::hooks;
-use super::layout::program;
-use super::literal;
 use super::memo;
 use super::method::{TraitMethod, methods};
 use super::phrases::objects;
 use super::stub::{NameStyle, stub};
 use crate::load::manifest::API_VERSION;
 use crate::model::hook::Hook;
-use crate::model::operator::{HandledKind, KindOrigin, Operator};
+use crate::model::operator::{HandledKind, Operator};
 
 /// `src/main.rs`.
 #[derive(Debug, Template)]
@@ -22,15 +20,6 @@ use crate::model::operator::{HandledKind, KindOrigin, Operator};
 pub struct MainView<'a> {
     /// The name of the operator.
     pub name: &'a str,
-}
-
-/// `tests/operator.rs`.
-#[derive(Debug, Template)]
-#[template(path = "scaffold/tests.rs")]
-pub struct TestsView {
-    program: String,
-    /// The names of the CRDs, as literals.
-    definitions: Vec<String>,
 }
 
 /// `src/handlers.rs`.
@@ -90,27 +79,6 @@ pub struct GitignoreView;
 pub struct ManifestView<'a> {
     api_version: &'static str,
     name: &'a str,
-}
-
-// === impl TestsView ===
-
-impl TestsView {
-    /// A first test of `operator`; `None` if it has no custom kinds.
-    #[must_use]
-    pub fn new(operator: &Operator) -> Option<Self> {
-        let definitions: Vec<_> = operator
-            .kinds
-            .iter()
-            .filter_map(|kind| match &kind.origin {
-                KindOrigin::Builtin(_) | KindOrigin::Selected(_) => None,
-                KindOrigin::Custom(resource) => Some(literal::string(&resource.crd_name)),
-            })
-            .collect();
-        (!definitions.is_empty()).then_some(Self {
-            program: program(&operator.name),
-            definitions,
-        })
-    }
 }
 
 // === impl HandlersView ===

@@ -1,9 +1,13 @@
 //! The objects that `kubectl apply -k deploy` creates beside permissions and webhooks: the
 //! Deployment, the peering, and the list of all files.
 
+use super::crds;
 use super::rbac::{cluster_binding, metadata};
 use super::yaml::{self, Yaml, YamlItem, YamlMap};
 use crate::model::operator::Operator;
+
+/// The entry of `deploy/kustomization.yaml` for `crds/kustomization.yaml`.
+pub const CRD_BASE: &str = "../crds";
 
 /// The label by which Services and Deployments find the Pods of an operator.
 pub(super) const NAME_LABEL: &str = "app.kubernetes.io/name";
@@ -120,7 +124,8 @@ fn container(operator: &Operator) -> YamlMap {
 #[must_use]
 pub fn kustomization(operator: &Operator, has_children: bool) -> String {
     let files = [
-        (!operator.crd_files.is_empty(), "crds.yaml"),
+        (operator.crd_files.iter().any(crds::is_base), CRD_BASE),
+        (!operator.crd_files.iter().all(crds::is_base), "crds.yaml"),
         (operator.peering.is_deployed(), "peering.yaml"),
         (true, "rbac.yaml"),
         (has_children, "children.yaml"),

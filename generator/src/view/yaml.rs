@@ -180,6 +180,7 @@ fn is_plain(text: &str, place: ScalarPlace) -> bool {
     let is_first = |c: char| c.is_ascii_alphanumeric() || "_/".contains(c);
     let is_option = |rest: &str| rest.starts_with(|c: char| c.is_ascii_alphabetic());
     let starts = text.starts_with(is_first)
+        || text.starts_with("../")
         || (place == ScalarPlace::Block && text.strip_prefix("--").is_some_and(is_option));
     // Numbers in all their forms, times and dates.
     let is_number = text.starts_with(|c: char| c.is_ascii_digit())

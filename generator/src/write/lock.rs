@@ -106,6 +106,12 @@ impl LockFile {
         &self.notes
     }
 
+    /// Whether the last run generated the file.
+    #[must_use]
+    pub fn has(&self, path: &CratePath) -> bool {
+        self.files.contains_key(path)
+    }
+
     pub(super) fn record(&mut self, path: CratePath, hash: Sha256Hex) {
         self.files.insert(path, hash);
     }

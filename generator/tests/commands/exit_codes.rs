@@ -42,7 +42,7 @@ fn exit_codes_match_the_help() {
         "generate nothing/*.yaml",
         "rbac --explain pods:list",
         "add handler Gadget f --on create",
-        "add handler Widget create_fn --on update",
+        "add handler Widget create --on update",
         "remove handler Widget nothing",
         "remove hook nothing",
         "types nothing.yaml",
@@ -68,7 +68,7 @@ fn exit_codes_match_the_help() {
     ] {
         assert_eq!(code(&shell, wrong), "exit 2", "{wrong}");
     }
-    shell.manifest("      - {on: update, fn: create_fn}\n");
+    shell.manifest("      - {on: update, fn: create}\n");
     assert_eq!(code(&shell, "generate --check"), "exit 3");
     assert_eq!(code(&shell, "generate --dry-run"), "exit 0");
     assert_eq!(code(&shell, "generate --diff --check -q"), "exit 3");

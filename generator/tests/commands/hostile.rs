@@ -90,16 +90,16 @@ fn with_fix_names_everything_that_is_installed_is_v1() {
     shell.write("old.yaml", OLD);
     let output = new_with(&shell, "old.yaml", &["--fix-names"]);
     assert!(output.starts_with("exit 0"), "{output}");
-    for file in ["op/crds/old.yaml", "op/deploy/crds.yaml"] {
-        let text = shell.read(file);
-        assert!(
-            text.contains("apiVersion: apiextensions.k8s.io/v1\n"),
-            "{text}"
-        );
-        assert!(text.contains("  name: widgets.example.com\n"), "{text}");
-        assert!(!text.contains("v1beta1"), "{text}");
-    }
-    insta::assert_snapshot!(shell.read("op/crds/old.yaml"));
+    let text = shell.read("op/crds/old.yaml");
+    assert!(
+        text.contains("apiVersion: apiextensions.k8s.io/v1\n"),
+        "{text}"
+    );
+    assert!(text.contains("  name: widgets.example.com\n"), "{text}");
+    assert!(!text.contains("v1beta1"), "{text}");
+    insta::assert_snapshot!(text);
+    let list = shell.read("op/crds/kustomization.yaml");
+    assert!(list.contains("  - old.yaml\n"), "{list}");
     let embedded = shell.read("op/src/generated/types/widget/crd.json");
     assert!(embedded.contains("apiextensions.k8s.io/v1\""), "{embedded}");
     assert!(
@@ -161,6 +161,6 @@ fn options_about_the_runtime_are_checked() {
 #[test]
 fn a_predicate_that_is_no_function_is_called_by_its_key() {
     let shell = Shell::with_operator();
-    shell.manifest("      - {on: create, fn: create_fn, when: \"not a fn\"}\n");
+    shell.manifest("      - {on: create, fn: create, when: \"not a fn\"}\n");
     insta::assert_snapshot!(shell.run(&["generate"]));
 }

@@ -87,13 +87,13 @@ fn a_newer_lock_file_stops_the_run() {
     let shell = Shell::with_operator();
     let newer = shell.read(LOCK).replace("\"format\": 2", "\"format\": 3");
     shell.write(LOCK, &newer);
-    shell.manifest("      - {on: create, fn: create_fn}\n      - {on: update, fn: update_fn}\n");
+    shell.manifest("      - {on: create, fn: create}\n      - {on: update, fn: update}\n");
     insta::assert_snapshot!(shell.run(&["generate"]), @r"
     exit 1
     error: [FOLDER]/widgets/.kopf-gen/lock.json was written by a newer kopf-gen: it has format 3, and this one reads formats up to 2; update kopf-gen
     ");
     assert_eq!(shell.read(LOCK), newer);
-    assert!(!shell.read("src/handlers/widget.rs").contains("update_fn"));
+    assert!(!shell.read("src/handlers/widget.rs").contains("fn update"));
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn new_prints_the_notes_of_its_handlers() {
 #[test]
 fn generate_prints_a_note_once() {
     let shell = keeping_results();
-    let two = "      - {on: create, fn: create_fn}\n      - {on: delete, fn: delete_fn}\n";
+    let two = "      - {on: create, fn: create}\n      - {on: delete, fn: delete}\n";
     shell.manifest(two);
     // A check writes no lock file, so the note is new each time.
     for _ in 0..2 {
@@ -56,12 +56,12 @@ fn generate_prints_a_note_once() {
     everything is up to date
     ");
     // Other changes, and another place of the handler, do not make it new.
-    shell.manifest(&format!("      - {{on: update, fn: update_fn}}\n{two}"));
+    shell.manifest(&format!("      - {{on: update, fn: update}}\n{two}"));
     let other = shell.run(&["generate"]);
     assert!(other.contains("updated"), "{other}");
     assert!(!other.contains("note["), "{other}");
     // It is new again after it was gone.
-    shell.manifest("      - {on: create, fn: create_fn}\n");
+    shell.manifest("      - {on: create, fn: create}\n");
     shell.run(&["generate"]);
     shell.manifest(two);
     assert!(shell.run(&["generate"]).contains(HOLDING));
@@ -70,7 +70,7 @@ fn generate_prints_a_note_once() {
 #[test]
 fn validate_and_verbose_repeat_notes_and_quiet_omits_them() {
     let shell = keeping_results();
-    shell.manifest("      - {on: create, fn: create_fn}\n      - {on: delete, fn: delete_fn}\n");
+    shell.manifest("      - {on: create, fn: create}\n      - {on: delete, fn: delete}\n");
     let quiet = shell.run(&["-q", "generate"]);
     assert_eq!(quiet, "exit 0\n");
     for command in [&["validate"][..], &["generate", "-v"]] {
@@ -91,18 +91,18 @@ fn add_and_remove_print_only_new_notes() {
         assert!(output.starts_with("exit 0"), "{output}");
         output
     };
-    assert!(add(&["handler", "Widget", "delete_fn", "--on", "delete"]).contains(HOLDING));
-    assert!(!add(&["handler", "Widget", "update_fn", "--on", "update"]).contains("note["));
+    assert!(add(&["handler", "Widget", "delete", "--on", "delete"]).contains(HOLDING));
+    assert!(!add(&["handler", "Widget", "update", "--on", "update"]).contains("note["));
     // The objects have the finalizer already.
     assert!(!add(&["daemon", "Widget", "follow"]).contains("note["));
-    let gone = shell.run(&["remove", "handler", "Widget", "update_fn"]);
+    let gone = shell.run(&["remove", "handler", "Widget", "update"]);
     assert!(!gone.contains("note["), "{gone}");
 }
 
 #[test]
 fn json_output_has_notes_by_the_same_rule() {
     let shell = keeping_results();
-    shell.manifest("      - {on: create, fn: create_fn}\n      - {on: delete, fn: delete_fn}\n");
+    shell.manifest("      - {on: create, fn: create}\n      - {on: delete, fn: delete}\n");
     let notes = |arguments: &[&str]| -> Vec<Value> {
         let output = shell.run(&[&["--format", "json"], arguments].concat());
         let objects = output.lines().skip(1).map(serde_json::from_str::<Value>);
@@ -122,7 +122,7 @@ fn json_output_has_notes_by_the_same_rule() {
 #[test]
 fn notes_are_not_printed_beside_errors() {
     let shell = Shell::with_operator();
-    shell.manifest("      - {on: delete, fn: delete_fn}\n      - {on: crate, fn: create_fn}\n");
+    shell.manifest("      - {on: delete, fn: delete}\n      - {on: crate, fn: create}\n");
     let output = shell.run(&["generate"]);
     assert!(output.starts_with("exit 1\nerror[KG0504]"), "{output}");
     assert!(!output.contains("note["), "{output}");

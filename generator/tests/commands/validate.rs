@@ -373,7 +373,7 @@ fn webhooks_that_stay_without_the_operator_are_noted() {
 fn a_file_of_handlers_without_an_impl_block_is_an_error() {
     let shell = Shell::with_operator();
     shell.write("src/handlers/widget.rs", "// moved elsewhere\n");
-    shell.manifest("      - {on: create, fn: create_fn}\n      - {on: update, fn: update_fn}\n");
+    shell.manifest("      - {on: create, fn: create}\n      - {on: update, fn: update}\n");
     let output = shell.run(&["generate"]);
     let message = "no file implements `WidgetHandlers`, which has the handlers of a Widget";
     expect(&output, "error", "KG0702", message);

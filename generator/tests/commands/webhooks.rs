@@ -19,9 +19,9 @@ fn webhooks_are_added_and_removed_by_commands() {
     insta::assert_snapshot!(shell.run(&check), @r"
     exit 0
     note[KG0621]: while no operator runs, the API server rejects requests for Widget
-      --> kopf.yaml:11:74
+      --> kopf.yaml:12:74
        |
-    11 |       - {validate: check_size, operations: [CREATE, UPDATE], persistent: true, labels: {tier: present}}
+    12 |       - {validate: check_size, operations: [CREATE, UPDATE], persistent: true, labels: {tier: present}}
        |                                                                          ^^^^ it stays when the operator stops
        |
        = help: with `ignore_failures: true` the API server admits them

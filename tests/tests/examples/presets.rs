@@ -60,7 +60,7 @@ async fn one_handler_of_each_kind_is_called() -> TestResult {
         .objects("presets.kopf.dev/v1", "Exhibit")
         .await?;
     let operator = fixture.start()?;
-    for function in ["startup_fn", "login_fn"] {
+    for function in ["startup", "login"] {
         let line = format!("{function} was called");
         operator.wait_for_log(&line).await?;
     }
@@ -73,7 +73,7 @@ async fn one_handler_of_each_kind_is_called() -> TestResult {
         exhibits.wait_gone("early").await.ok()?;
         operator
             .log()
-            .contains("mutate_fn was called")
+            .contains("set_defaults was called")
             .then_some(())
     })
     .await?;
@@ -88,12 +88,7 @@ async fn one_handler_of_each_kind_is_called() -> TestResult {
         .merge("one", json!({"metadata": {"labels": {"tier": "gold"}}}))
         .await?;
     for function in [
-        "create_fn",
-        "event_fn",
-        "timer_fn",
-        "update_fn",
-        "field_fn",
-        "validate_fn",
+        "create", "observe", "check", "update", "relabel", "validate",
     ] {
         let line = format!("{function} was called");
         operator.wait_for_log(&line).await?;
@@ -101,7 +96,7 @@ async fn one_handler_of_each_kind_is_called() -> TestResult {
     exhibits.delete("one").await?;
     exhibits.wait_gone("one").await?;
     assert_eq!(operator.terminate().await?, Ending::Exit(0));
-    for function in ["delete_fn", "cleanup_fn"] {
+    for function in ["delete", "cleanup"] {
         let line = format!("{function} was called");
         assert!(operator.log().contains(&line), "{}", operator.log());
     }

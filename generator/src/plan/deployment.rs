@@ -1,0 +1,177 @@
+//! Plans the generated files in `crds/` and `deploy/`, and checks that the user's Kustomizations list
+//! them.
+
+use std::collections::BTreeMap;
+
+use super::file::{PlannedFile, inside};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources, Span};
+use crate::load::yaml::{self, Dialect};
+use crate::model::operator::{CrdFile, Operator};
+use crate::view::crds::{self, CRD_FOLDER};
+use crate::view::workload::CRD_BASE;
+use crate::view::{rbac, webhooks, workload};
+
+/// The Kustomization that applies the files in `deploy/`, which the user owns.
+pub(crate) const KUSTOMIZATION: &str = "deploy/kustomization.yaml";
+
+/// The Kustomization that applies the files in `crds/`; the user may have one from earlier.
+pub(crate) const CRD_KUSTOMIZATION: &str = "crds/kustomization.yaml";
+
+/// The entry of `deploy/kustomization.yaml` for copies of CRDs.
+const COPIES: &str = "crds.yaml";
+
+/// The Kustomizations that the user owns.
+#[derive(Clone, Debug, Default)]
+pub(super) struct UserKustomizations {
+    deploy: Option<Kustomization>,
+    crds: Option<Kustomization>,
+}
+
+#[derive(Clone, Debug)]
+struct Kustomization {
+    source: SourceId,
+    /// The place of the key `resources`.
+    place: Span,
+    /// The places of its entries.
+    listed: BTreeMap<String, Span>,
+}
+
+/// Plans the generated files in `crds/` and `deploy/`.
+pub(super) fn files(
+    operator: &Operator,
+    user: &UserKustomizations,
+    diagnostics: &mut Diagnostics,
+) -> Vec<PlannedFile> {
+    let webhooks = webhooks::text(operator).unwrap_or_else(|error| {
+        let message = format!("the webhooks cannot be configured: {error}");
+        let help = "give one of them another `id`";
+        diagnostics.push(Diagnostic::error(Code::DuplicateHandler, message).help(help));
+        None
+    });
+    let is_old = user.copied_crds(operator).is_some();
+    let is_copied = |file: &CrdFile| is_old || !crds::is_base(file);
+    let base = user.crds.is_none().then(|| crds::kustomization(operator));
+    let planned = [
+        (CRD_KUSTOMIZATION, base.flatten()),
+        ("deploy/rbac.yaml", Some(rbac::text(operator))),
+        ("deploy/webhooks.yaml", webhooks),
+        ("deploy/crds.yaml", crds::copies(operator, is_copied)),
+        ("deploy/peering.yaml", workload::peering(operator)),
+    ];
+    let planned = planned
+        .into_iter()
+        .filter_map(|(path, text)| Some(PlannedFile::generated(inside(path), text?)));
+    let planned: Vec<PlannedFile> = planned.collect();
+    user.check(operator, &planned, diagnostics);
+    planned
+}
+
+// === impl UserKustomizations ===
+
+impl UserKustomizations {
+    pub(super) fn add(&mut self, sources: &mut Sources, path: &str, text: &str) {
+        let kustomization = |sources: &mut Sources| {
+            let source = sources.add(path, text.to_owned());
+            Some(Kustomization::new(source, text))
+        };
+        match path {
+            KUSTOMIZATION => self.deploy = kustomization(sources),
+            CRD_KUSTOMIZATION if !crds::is_generated(text) => self.crds = kustomization(sources),
+            _ => {}
+        }
+    }
+
+    /// The entry for copies of all CRDs, which earlier versions made.
+    pub(super) fn copied_crds(&self, operator: &Operator) -> Option<(SourceId, Span)> {
+        let deploy = self.deploy.as_ref()?;
+        let is_old =
+            deploy.entry(CRD_BASE).is_none() && operator.crd_files.iter().any(crds::is_base);
+        let copies = deploy.entry(COPIES).filter(|_| is_old)?;
+        Some((deploy.source, copies))
+    }
+
+    /// Warns if the user's Kustomizations list other files than those that are planned.
+    fn check(&self, operator: &Operator, planned: &[PlannedFile], diagnostics: &mut Diagnostics) {
+        let bases = || operator.crd_files.iter().filter(|file| crds::is_base(file));
+        if let Some(deploy) = &self.deploy {
+            let has_bases = bases().next().is_some();
+            // The list may name a base that the user maintains, and copies instead of the base.
+            if has_bases != deploy.entry(CRD_BASE).is_some()
+                && self.copied_crds(operator).is_none()
+                && (has_bases || self.crds.is_none())
+            {
+                deploy.warn("deploy", CRD_BASE, CRD_KUSTOMIZATION, diagnostics);
+            }
+            for name in [COPIES, "rbac.yaml", "peering.yaml", "webhooks.yaml"] {
+                let path = format!("deploy/{name}");
+                let is_planned = planned.iter().any(|file| file.path.as_str() == path);
+                if is_planned != deploy.entry(name).is_some() {
+                    deploy.warn("deploy", name, &path, diagnostics);
+                }
+            }
+        }
+        if let Some(crds) = &self.crds {
+            for file in bases() {
+                let name = file.path.strip_prefix(CRD_FOLDER).unwrap_or(&file.path);
+                if crds.entry(name).is_none() {
+                    crds.warn("crds", name, &file.path, diagnostics);
+                }
+            }
+        }
+    }
+}
+
+// === impl Kustomization ===
+
+impl Kustomization {
+    fn new(source: SourceId, text: &str) -> Self {
+        let mut sources = Sources::new();
+        let id = sources.add(KUSTOMIZATION, text);
+        let mut ignored = Diagnostics::new();
+        let documents = yaml::parse(&sources, id, Dialect::Kubernetes, &mut ignored);
+        let entry = documents.first().and_then(|root| root.entry("resources"));
+        let items = entry.and_then(|entry| entry.value.as_seq());
+        let items = items.unwrap_or_default().iter();
+        let listed = items.filter_map(|item| Some((item.as_str()?.to_owned(), item.span)));
+        Self {
+            source,
+            // The key with its colon.
+            place: entry.map_or(Span::default(), |entry| {
+                Span::new(entry.key.span.start, entry.key.span.end + 1)
+            }),
+            listed: listed.collect(),
+        }
+    }
+
+    /// The place of an entry, however its path is written.
+    fn entry(&self, name: &str) -> Option<Span> {
+        let spellings = [name.to_owned(), format!("./{name}"), format!("{name}/")];
+        spellings
+            .iter()
+            .find_map(|name| self.listed.get(name))
+            .copied()
+    }
+
+    /// Warns that the list should name the file at `path`, or that it should not.
+    fn warn(&self, folder: &str, name: &str, path: &str, diagnostics: &mut Diagnostics) {
+        let (message, span, label, help) = match self.entry(name) {
+            None => (
+                format!("`kubectl apply -k {folder}` leaves out {path}"),
+                self.place,
+                "not in this list",
+                format!("add `- {name}` to the `resources`"),
+            ),
+            Some(at) => (
+                format!("`kubectl apply -k {folder}` fails: there is no {path}"),
+                at,
+                "nothing in kopf.yaml needs it any more",
+                "remove it from the `resources`".to_owned(),
+            ),
+        };
+        diagnostics.push(
+            Diagnostic::warning(Code::DeploymentList, message)
+                .at(self.source, span, label)
+                .help(help),
+        );
+    }
+}
