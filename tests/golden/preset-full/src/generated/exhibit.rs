@@ -13,73 +13,73 @@ use kopf_runtime::{
     ValidationContext, WebhookHandler,
 };
 
-pub use super::indices::IndexFn;
+pub use super::indices::ByLabel;
 pub use super::types::exhibit::v1::Exhibit;
 
 /// The handlers of Exhibit that `kopf.yaml` declares.
 pub trait ExhibitHandlers: Send + Sync + 'static {
     /// Called when an Exhibit is created.
-    fn create_fn(
+    fn create(
         &self,
         cx: &mut ChangeContext<Exhibit>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when an Exhibit is changed.
-    fn update_fn(
+    fn update(
         &self,
         cx: &mut ChangeContext<Exhibit>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when an Exhibit is being deleted.
-    fn delete_fn(
+    fn delete(
         &self,
         cx: &mut ChangeContext<Exhibit>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when an Exhibit already exists when the operator starts.
-    fn resume_fn(
+    fn resume(
         &self,
         cx: &mut ChangeContext<Exhibit>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when `metadata.labels` of an Exhibit changes.
-    fn field_fn(
+    fn relabel(
         &self,
         cx: &mut FieldContext<Exhibit, BTreeMap<String, String>>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called for every watch event of an Exhibit.
-    fn event_fn(
+    fn observe(
         &self,
         cx: &mut EventContext<Exhibit>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called for an Exhibit every 1m.
-    fn timer_fn(
+    fn check(
         &self,
         cx: &mut TimerContext<Exhibit>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Runs for an Exhibit as long as the object exists.
-    fn daemon_fn(
+    fn monitor(
         &self,
         cx: &mut DaemonContext<Exhibit>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
-    /// Returns the keys and values of an Exhibit in the index `index_fn`.
-    fn index_fn(
+    /// Returns the keys and values of an Exhibit in the index `by_label`.
+    fn by_label(
         &self,
         cx: &mut IndexContext<Exhibit>,
-    ) -> impl Future<Output = IndexResult<IndexFn>> + Send;
+    ) -> impl Future<Output = IndexResult<ByLabel>> + Send;
 
     /// Decides whether an Exhibit may be stored.
-    fn validate_fn(
+    fn validate(
         &self,
         cx: &mut ValidationContext<Exhibit>,
     ) -> impl Future<Output = AdmissionResult> + Send;
 
     /// Can change an Exhibit before it is stored.
-    fn mutate_fn(
+    fn set_defaults(
         &self,
         cx: &mut MutationContext<Exhibit>,
     ) -> impl Future<Output = AdmissionResult> + Send;
@@ -97,42 +97,39 @@ pub(super) fn resource<S: ExhibitHandlers>(state: &Arc<S>) -> ResourceHandlers {
     };
     Resource::<Exhibit, S>::new(spec, state)
         .change(
-            ChangeHandler::new("create_fn", On::create()),
-            |state, cx| Box::pin(state.create_fn(cx)),
+            ChangeHandler::new("create", On::create()),
+            |state, cx| Box::pin(state.create(cx)),
         )
         .change(
-            ChangeHandler::new("update_fn", On::update()),
-            |state, cx| Box::pin(state.update_fn(cx)),
+            ChangeHandler::new("update", On::update()),
+            |state, cx| Box::pin(state.update(cx)),
         )
         .change(
-            ChangeHandler::new("delete_fn", On::delete()),
-            |state, cx| Box::pin(state.delete_fn(cx)),
+            ChangeHandler::new("delete", On::delete()),
+            |state, cx| Box::pin(state.delete(cx)),
         )
         .change(
-            ChangeHandler::new("resume_fn", On::resume()),
-            |state, cx| Box::pin(state.resume_fn(cx)),
+            ChangeHandler::new("resume", On::resume()),
+            |state, cx| Box::pin(state.resume(cx)),
         )
         .field(
-            FieldHandler::new("field_fn", "metadata.labels"),
-            |state, cx| Box::pin(state.field_fn(cx)),
+            FieldHandler::new("relabel", "metadata.labels"),
+            |state, cx| Box::pin(state.relabel(cx)),
         )
-        .event(EventHandler::new("event_fn"), |state, cx| Box::pin(state.event_fn(cx)))
+        .event(EventHandler::new("observe"), |state, cx| Box::pin(state.observe(cx)))
         .timer(
-            TimerHandler::every("timer_fn", Duration::from_secs(60)),
-            |state, cx| Box::pin(state.timer_fn(cx)),
+            TimerHandler::every("check", Duration::from_secs(60)),
+            |state, cx| Box::pin(state.check(cx)),
         )
-        .daemon(
-            DaemonHandler::new("daemon_fn"),
-            |state, cx| Box::pin(state.daemon_fn(cx)),
-        )
-        .index(IndexFn, IndexHandler::new(), |state, cx| Box::pin(state.index_fn(cx)))
+        .daemon(DaemonHandler::new("monitor"), |state, cx| Box::pin(state.monitor(cx)))
+        .index(ByLabel, IndexHandler::new(), |state, cx| Box::pin(state.by_label(cx)))
         .validate(
-            WebhookHandler::new("validate_fn"),
-            |state, cx| Box::pin(state.validate_fn(cx)),
+            WebhookHandler::new("validate"),
+            |state, cx| Box::pin(state.validate(cx)),
         )
         .mutate(
-            WebhookHandler::new("mutate_fn"),
-            |state, cx| Box::pin(state.mutate_fn(cx)),
+            WebhookHandler::new("set_defaults"),
+            |state, cx| Box::pin(state.set_defaults(cx)),
         )
         .build()
 }

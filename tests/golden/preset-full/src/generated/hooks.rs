@@ -12,44 +12,32 @@ use kopf_runtime::{
 pub trait Hooks: Send + Sync + 'static {
     /// Called when the operator starts. The operator sends no request to the cluster before this
     /// succeeds.
-    fn startup_fn(
+    fn startup(
         &self,
         cx: &mut StartupContext,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when the operator stops, after all other handlers have ended.
-    fn cleanup_fn(
+    fn cleanup(
         &self,
         cx: &mut CleanupContext,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when the operator needs credentials for the cluster, or the API server rejects the
     /// current ones.
-    fn login_fn(
-        &self,
-        cx: &mut LoginContext,
-    ) -> impl Future<Output = LoginResult> + Send;
+    fn login(&self, cx: &mut LoginContext) -> impl Future<Output = LoginResult> + Send;
 
     /// Called for liveness probes, at most every ten seconds. The probe's response shows the result
     /// under the handler's id; a failure fails the probe, and Kubernetes restarts the operator.
-    fn probe_fn(
-        &self,
-        cx: &mut ProbeContext,
-    ) -> impl Future<Output = HandlerResult> + Send;
+    fn probe(&self, cx: &mut ProbeContext) -> impl Future<Output = HandlerResult> + Send;
 }
 
 /// Registers the methods at the runtime.
 pub(super) fn handlers<S: Hooks>(state: &Arc<S>) -> OperatorHandlers {
     kopf_runtime::Hooks::new(state)
-        .startup(
-            HookHandler::new("startup_fn"),
-            |state, cx| Box::pin(state.startup_fn(cx)),
-        )
-        .cleanup(
-            HookHandler::new("cleanup_fn"),
-            |state, cx| Box::pin(state.cleanup_fn(cx)),
-        )
-        .login(HookHandler::new("login_fn"), |state, cx| Box::pin(state.login_fn(cx)))
-        .probe(HookHandler::new("probe_fn"), |state, cx| Box::pin(state.probe_fn(cx)))
+        .startup(HookHandler::new("startup"), |state, cx| Box::pin(state.startup(cx)))
+        .cleanup(HookHandler::new("cleanup"), |state, cx| Box::pin(state.cleanup(cx)))
+        .login(HookHandler::new("login"), |state, cx| Box::pin(state.login(cx)))
+        .probe(HookHandler::new("probe"), |state, cx| Box::pin(state.probe(cx)))
         .build()
 }

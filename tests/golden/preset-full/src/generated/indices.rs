@@ -3,12 +3,12 @@
 
 use kopf_runtime::Index;
 
-/// The index `index_fn` of an Exhibit: keys are `String`, values are `String`.
+/// The index `by_label` of an Exhibit: keys are `String`, values are `String`.
 #[derive(Clone, Copy, Debug)]
-pub struct IndexFn;
+pub struct ByLabel;
 
-impl Index for IndexFn {
+impl Index for ByLabel {
     type Key = String;
     type Value = String;
-    const NAME: &'static str = "index_fn";
+    const NAME: &'static str = "by_label";
 }

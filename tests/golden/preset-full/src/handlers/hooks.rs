@@ -8,27 +8,27 @@ use crate::generated::hooks::Hooks;
 impl Hooks for Operator {
     /// Called when the operator starts. The operator sends no request to the cluster before this
     /// succeeds.
-    async fn startup_fn(&self, cx: &mut StartupContext) -> HandlerResult {
-        info!("startup_fn was called: attempt {}", cx.retry() + 1);
+    async fn startup(&self, cx: &mut StartupContext) -> HandlerResult {
+        info!("startup was called: attempt {}", cx.retry() + 1);
         Ok(())
     }
 
     /// Called when the operator stops, after all other handlers have ended.
-    async fn cleanup_fn(&self, cx: &mut CleanupContext) -> HandlerResult {
-        info!("cleanup_fn was called: attempt {}", cx.retry() + 1);
+    async fn cleanup(&self, cx: &mut CleanupContext) -> HandlerResult {
+        info!("cleanup was called: attempt {}", cx.retry() + 1);
         Ok(())
     }
 
     /// Called when the operator needs credentials for the cluster, or the API server rejects the
     /// current ones.
-    async fn login_fn(&self, cx: &mut LoginContext) -> LoginResult {
-        info!("login_fn was called: attempt {}", cx.retry() + 1);
+    async fn login(&self, cx: &mut LoginContext) -> LoginResult {
+        info!("login was called: attempt {}", cx.retry() + 1);
         Credentials::infer().await
     }
 
     /// Called for liveness probes, at most every ten seconds. The probe's response shows the result
     /// under the handler's id; a failure fails the probe, and Kubernetes restarts the operator.
-    async fn probe_fn(&self, cx: &mut ProbeContext) -> HandlerResult {
+    async fn probe(&self, cx: &mut ProbeContext) -> HandlerResult {
         cx.set_result(&"healthy")?;
         Ok(())
     }

@@ -13,7 +13,7 @@ pub use super::types::kopf_example::v1::KopfExample;
 /// The handlers of KopfExample that `kopf.yaml` declares.
 pub trait KopfExampleHandlers: Send + Sync + 'static {
     /// Called when a KopfExample is created.
-    fn create_fn(
+    fn create(
         &self,
         cx: &mut ChangeContext<KopfExample>,
     ) -> impl Future<Output = HandlerResult> + Send;
@@ -31,8 +31,8 @@ pub(super) fn resource<S: KopfExampleHandlers>(state: &Arc<S>) -> ResourceHandle
     };
     Resource::<KopfExample, S>::new(spec, state)
         .change(
-            ChangeHandler::new("create_fn", On::create()),
-            |state, cx| Box::pin(state.create_fn(cx)),
+            ChangeHandler::new("create", On::create()),
+            |state, cx| Box::pin(state.create(cx)),
         )
         .build()
 }

@@ -7,8 +7,8 @@ use crate::generated::kopf_example::{KopfExample, KopfExampleHandlers};
 
 impl KopfExampleHandlers for Operator {
     /// Called when a KopfExample is created.
-    async fn create_fn(&self, cx: &mut ChangeContext<KopfExample>) -> HandlerResult {
-        info!("create_fn was called: {}", cx.reason());
+    async fn create(&self, cx: &mut ChangeContext<KopfExample>) -> HandlerResult {
+        info!("create was called: {}", cx.reason());
         Ok(())
     }
 }
