@@ -5,5 +5,6 @@ pub mod input;
 pub mod manifest;
 pub mod names;
 pub mod schema;
+pub(crate) mod server_rules;
 mod upgrade;
 pub mod yaml;

@@ -3,6 +3,7 @@
 mod alternatives;
 pub mod builtin_kinds;
 pub mod coordination;
+pub(crate) mod default_rules;
 pub mod default_values;
 pub mod field_lookup;
 pub mod generated_types;

@@ -3,10 +3,11 @@
 use std::io;
 use std::path::Path;
 
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity, SourceId, Sources};
 use crate::load::crd::{self, NameFix};
 use crate::load::manifest::{self, Manifest};
 use crate::load::names::QuotedName;
+use crate::model::default_rules;
 use crate::model::lower::{self, CrdFiles, LoadedCrds};
 use crate::model::operator::Operator;
 
@@ -61,10 +62,15 @@ fn read_crd_files(
         let file = match text {
             Ok(text) => {
                 let source = sources.add(path.value.as_str(), text.as_str());
-                LoadedCrds {
-                    crds: crd::read(sources, source, NameFix::Refuse, diagnostics),
-                    text,
+                let before = diagnostics.count(Severity::Warning);
+                let crds = crd::read(sources, source, NameFix::Refuse, diagnostics);
+                // As in the API server, these rules are for schemas that keep all others.
+                if diagnostics.count(Severity::Warning) == before {
+                    for crd in &crds {
+                        default_rules::check(crd, diagnostics);
+                    }
                 }
+                LoadedCrds { crds, text }
             }
             Err(reason) => {
                 diagnostics.push(

@@ -55,6 +55,8 @@ pub struct Plan {
     pub files: Vec<PlannedFile>,
     /// The notes on the manifest, which the lock file keeps so that each is printed once.
     pub notes: BTreeSet<String>,
+    /// Whether the API server rejects a definition of the crate.
+    pub has_rejected_definitions: bool,
 }
 
 /// Plans every file of an operator crate that already has its own `Cargo.toml` and `main.rs`.
@@ -200,7 +202,7 @@ impl From<Vec<PlannedFile>> for Plan {
     fn from(files: Vec<PlannedFile>) -> Self {
         Self {
             files,
-            notes: BTreeSet::new(),
+            ..Self::default()
         }
     }
 }

@@ -100,6 +100,15 @@ spec: {group: example.com, version: v1, names: {kind: Widget, plural: widgets}}
         )
         .replace("kind: Widget,", "kind: \"Wid\\nget\", shortNames: [w, W],")
         .replace("- name: v1", "- name: 1v");
+    let rejected = with_spec(
+        "type: object
+additionalProperties: {type: string}
+properties:
+  ports: {type: array, x-kubernetes-list-type: map, items: {type: object}}
+oneOf:
+- {properties: {ports: {type: array}}}
+",
+    );
     let cases: Vec<(&str, Vec<&str>, &TypesRequest)> = vec![
         ("syntax", vec!["a: [1\nb: 2\n"], &plain),
         (
@@ -128,6 +137,7 @@ spec: {group: example.com, version: v1, names: {kind: Widget, plural: widgets}}
         ("old_crd", vec![old], &plain),
         ("old_crd_refused", vec![old], &refused),
         ("schema", vec![&schema], &plain),
+        ("schema_rejected", vec![&rejected], &refused),
         ("unknown_path", vec![&good], &lost),
         ("name_clash", vec![&good], &clash),
     ];

@@ -36,7 +36,7 @@ metadata: {{name: {plural}.example.com}}
 spec:
   group: example.com
   scope: Namespaced
-  names: {{kind: {kind}, plural: {plural}}}
+  names: {{kind: {kind}, listKind: Kinds, plural: {plural}}}
   versions:
   - name: v1
     served: true

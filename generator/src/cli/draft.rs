@@ -10,7 +10,7 @@ use super::definition_fix::corrected_text;
 use super::exit_status::CommandStatus;
 use super::old_layout;
 use super::runtime_source::RuntimeArgs;
-use crate::diagnostic::{Diagnostic, Diagnostics, Severity, SourceId, Sources};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity, SourceId, Sources};
 use crate::edit::{self, ListItem, ManifestList};
 use crate::load::crd::{self, Crd, NameFix};
 use crate::load::input::STDIN;
@@ -316,9 +316,11 @@ impl CrateDraft {
         let notes = diagnostics
             .iter()
             .filter(|it| it.severity == Severity::Note);
+        let is_rejected = |it: &Diagnostic| it.code == Code::RejectedDefinition;
         Ok(Plan {
             files,
             notes: notes.map(Diagnostic::title).collect(),
+            has_rejected_definitions: diagnostics.iter().any(is_rejected),
         })
     }
 

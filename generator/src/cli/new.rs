@@ -58,7 +58,12 @@ pub(super) fn run(args: &NewCrateArgs, console: &mut Console) -> CommandStatus {
                     console,
                 );
                 if status == CommandStatus::Ok {
-                    console.print_line(&next_steps(&args.dir, &name, draft.has_crds()));
+                    let state = match plan.has_rejected_definitions {
+                        true => "is made; correct the definitions in crds/, then",
+                        false => "is ready",
+                    };
+                    let title = format!("{name} {state}");
+                    console.print_line(&next_steps(&args.dir, &title, draft.has_crds()));
                 }
                 status
             }
@@ -95,7 +100,7 @@ fn prepare(
     Ok((draft, name))
 }
 
-fn next_steps(dir: &Path, name: &str, has_crds: bool) -> String {
+fn next_steps(dir: &Path, title: &str, has_crds: bool) -> String {
     let steps: &[&str] = if has_crds {
         &[
             "cargo test                              # on a real control plane, which starts by itself",
@@ -105,7 +110,7 @@ fn next_steps(dir: &Path, name: &str, has_crds: bool) -> String {
         &["kopf-gen generate FILE    # for each file with CustomResourceDefinitions"]
     };
     let (dir, steps) = (dir.display(), steps.join("\n  "));
-    format!("\n{name} is ready:\n  cd {dir}\n  {steps}\n  cargo run -- --dev")
+    format!("\n{title}:\n  cd {dir}\n  {steps}\n  cargo run -- --dev")
 }
 
 // === impl Preset ===

@@ -120,6 +120,12 @@ codes! {
     /// The API server prunes undeclared properties, so no object is valid unless something else
     /// adds the property. The type does not have it.
     UndeclaredRequired = "KG0303",
+    /// The API server rejects this definition.
+    ///
+    /// The message has the reason of the API server. The crate is generated, because its types can
+    /// be right nevertheless, but the definition cannot be installed until you correct it. CEL
+    /// rules are not checked; only the API server does that.
+    RejectedDefinition = "KG0304",
     /// An option refers to a path that the schema does not have.
     ///
     /// Paths look like `spec.template.containers[].name`; `[]` is an item of an array and `{}` a

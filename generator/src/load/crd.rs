@@ -1,7 +1,8 @@
 //! Reads the CustomResourceDefinitions among the documents of a text.
 
-use super::names::{NameRule, QuotedName};
+use super::names::{NameProblem, NameRule, QuotedName, lower_case, server_reason};
 use super::schema::{Schema, SchemaReader};
+use super::server_rules;
 use super::upgrade;
 use super::yaml::{self, Dialect, MapEntry, Node, Value};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources, Span};
@@ -193,6 +194,10 @@ impl CrdReader<'_> {
         if old {
             self.report_old(&document, fix);
         }
+        // A definition of `v1beta1` is refused as a whole, and a corrected one is read again.
+        if fix == NameFix::Refuse && !old {
+            server_rules::check(&document, self.source, self.diagnostics);
+        }
         let is_upgraded = upgrade::to_v1(&mut document, old);
         let spec = self.field(&document, "spec")?;
         let names = self.field(spec, "names");
@@ -202,6 +207,10 @@ impl CrdReader<'_> {
         let versions = self.versions(spec);
         let (group, names) = (group?, names?);
         let expected = format!("{}.{group}", names.plural);
+        if let Some(problem) = NameRule::Subdomain.problem(&expected) {
+            let place = spec.get("group").map_or(spec.span, |group| group.span);
+            self.reject_name(&expected, "metadata.name", place, problem);
+        }
         let is_renamed = self.check_name(&mut document, &expected, fix);
         let name = document
             .get("metadata")
@@ -231,19 +240,33 @@ impl CrdReader<'_> {
         let short_names = self.name_list(node, "shortNames");
         let categories = self.name_list(node, "categories");
         let (kind, plural) = (kind?, plural?);
-        if list_kind.as_ref() == Some(&kind) {
-            let span = node.get("listKind").map_or(node.span, |node| node.span);
-            self.invalid("kind and listKind may not be the same", span);
-            return None;
-        }
+        let list_kind = self.list_kind(node, list_kind, &kind)?;
         Some(ResourceNames {
-            singular: singular.unwrap_or_else(|| kind.to_lowercase()),
-            list_kind: list_kind.unwrap_or_else(|| format!("{kind}List")),
+            singular: singular.unwrap_or_else(|| lower_case(&kind)),
+            list_kind,
             short_names,
             categories,
             kind,
             plural,
         })
+    }
+
+    /// The kind of lists: the given one, or else the kind and `List`.
+    fn list_kind(&mut self, node: &Node, given: Option<String>, kind: &str) -> Option<String> {
+        let span = |key| node.get(key).map_or(node.span, |node| node.span);
+        let Some(given) = given else {
+            let default = format!("{kind}List");
+            let problem = NameRule::Kind.problem(&default);
+            return match problem {
+                None => Some(default),
+                Some(problem) => self.reject_name(&default, "listKind", span("kind"), problem),
+            };
+        };
+        if given == kind {
+            self.invalid("kind and listKind may not be the same", span("listKind"));
+            return None;
+        }
+        Some(given)
     }
 
     /// A required name.
@@ -261,8 +284,12 @@ impl CrdReader<'_> {
 
     /// A list of labels that may be left out.
     fn name_list(&mut self, node: &Node, key: &str) -> Vec<String> {
-        let values = list(node, key).iter();
-        values
+        let values = node.get(key).filter(|values| !values.is_null());
+        if let Some(values) = values.filter(|values| values.as_seq().is_none()) {
+            self.invalid(&format!("`{key}` is a list"), values.span);
+        }
+        list(node, key)
+            .iter()
             .filter_map(|value| self.checked_name(value, key, NameRule::Label))
             .collect()
     }
@@ -273,14 +300,25 @@ impl CrdReader<'_> {
             self.invalid(&message, value.span);
             return None;
         };
-        let Some(problem) = rule.problem(text) else {
-            return Some(text.to_owned());
-        };
-        let message = format!("{} is not a valid `{key}`", QuotedName(text));
+        match rule.problem(text) {
+            None => Some(text.to_owned()),
+            Some(problem) => self.reject_name(text, key, value.span, problem),
+        }
+    }
+
+    /// Reports a name that the API server rejects.
+    fn reject_name(
+        &mut self,
+        name: &str,
+        key: &str,
+        span: Span,
+        problem: NameProblem,
+    ) -> Option<String> {
+        let message = format!("{} is not a valid `{key}`", QuotedName(name));
         self.diagnostics.push(
             Diagnostic::error(Code::InvalidName, message)
-                .at(self.source, value.span, "the API server rejects it")
-                .help(format!("the reason of the API server: {problem}")),
+                .at(self.source, span, "the API server rejects it")
+                .help(server_reason(&problem.to_string())),
         );
         None
     }
@@ -322,7 +360,10 @@ impl CrdReader<'_> {
             .get("schema")
             .and_then(|schema| schema.get("openAPIV3Schema"));
         let Some(schema) = schema else {
-            self.invalid(&format!("version `{name}` has no schema"), span);
+            let message = format!("version `{name}` has no schema");
+            let reason = server_reason("schema.openAPIV3Schema: Required value");
+            let error = Diagnostic::error(Code::InvalidCrd, message).help(reason);
+            self.diagnostics.push(error.at(self.source, span, ""));
             return None;
         };
         let mut reader = SchemaReader {

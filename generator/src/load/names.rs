@@ -59,6 +59,19 @@ pub enum NameProblem {
 #[derive(Clone, Copy, Debug)]
 pub struct QuotedName<'a>(pub &'a str);
 
+/// The help of a diagnostic with the reason of the API server.
+#[must_use]
+pub fn server_reason(reason: &str) -> String {
+    format!("the reason of the API server: {reason}")
+}
+
+/// The name in lower case as the API server writes it, character by character.
+#[must_use]
+pub fn lower_case(name: &str) -> String {
+    // The only character with another lower case in Unicode's tables for single characters.
+    name.replace('\u{130}', "i").to_lowercase()
+}
+
 /// The longest label.
 const LABEL_LENGTH: usize = 63;
 
@@ -76,7 +89,7 @@ impl NameRule {
     pub fn problem(self, name: &str) -> Option<NameProblem> {
         match self {
             Self::Label => label(name, NameProblem::Label),
-            Self::Kind => label(&name.to_lowercase(), NameProblem::Kind),
+            Self::Kind => label(&lower_case(name), NameProblem::Kind),
             Self::CustomGroup => {
                 let dot = (!name.contains('.')).then_some(NameProblem::WithoutDot);
                 subdomain(name).or(dot)
@@ -169,7 +182,7 @@ mod tests {
             ),
             (
                 NameRule::Kind,
-                vec!["Widget", "postgresql", "My-Kind"],
+                vec!["Widget", "postgresql", "My-Kind", "\u{130}tem"],
                 vec!["", "1A", "A\"", "A\n", "A.B", "Ä", &long],
             ),
             (

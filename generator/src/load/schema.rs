@@ -2,6 +2,7 @@
 
 use serde_json::Value as Json;
 
+use super::names::server_reason;
 use super::yaml::{MapKey, Node, Value};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Span};
 
@@ -28,6 +29,8 @@ pub struct Schema {
     pub values: Option<Vec<Json>>,
     /// `default`.
     pub default: Option<Json>,
+    /// The place of `default`.
+    pub default_span: Span,
     /// `nullable`.
     pub nullable: bool,
     /// `x-kubernetes-int-or-string`.
@@ -129,7 +132,17 @@ const LIMITS: &[&str] = &[
 /// Keywords without information for types, or that other code reads.
 const IGNORED: &[&str] = &["title", "example", "externalDocs", "not", "id", "$schema"];
 
-/// Keywords that the API server forbids in structural schemas.
+/// Keywords for which the API server rejects a definition.
+pub(super) const UNSUPPORTED: [&str; 6] = [
+    "id",
+    "$ref",
+    "patternProperties",
+    "dependencies",
+    "additionalItems",
+    "definitions",
+];
+
+/// Keywords that the API server forbids or does not know in structural schemas.
 const FORBIDDEN: &[&str] = &[
     "$ref",
     "definitions",
@@ -220,7 +233,10 @@ impl SchemaReader<'_> {
                     .list(key, node)
                     .map(|l| l.iter().map(Node::to_json).collect())
             }
-            "default" => schema.default = (!node.is_null()).then(|| node.to_json()),
+            "default" => {
+                schema.default = (!node.is_null()).then(|| node.to_json());
+                schema.default_span = key.span;
+            }
             "nullable" => schema.nullable = self.boolean(key, node),
             "x-kubernetes-int-or-string" => schema.int_or_string = self.boolean(key, node),
             "x-kubernetes-preserve-unknown-fields" => {
@@ -248,13 +264,14 @@ impl SchemaReader<'_> {
         if let Some(name) = LIMITS.iter().find(|name| **name == keyword) {
             schema.limits.keywords.push((name, node.to_json()));
         } else if FORBIDDEN.contains(&keyword) {
-            self.diagnostics.push(
-                Diagnostic::warning(
-                    Code::NotStructural,
-                    format!("`{keyword}` is not allowed in a structural schema"),
-                )
-                .at(self.source, key.span, "ignored"),
+            let warning = Diagnostic::warning(
+                Code::NotStructural,
+                format!("`{keyword}` is not allowed in a structural schema"),
             );
+            let reason = UNSUPPORTED.contains(&keyword);
+            let reason = reason.then(|| server_reason(&format!("{keyword} is not supported")));
+            let warning = warning.at(self.source, key.span, "ignored");
+            self.diagnostics.push(warning.maybe_help(reason));
         } else if !IGNORED.contains(&keyword) && !keyword.starts_with("x-") {
             self.diagnostics.push(
                 Diagnostic::warning(
@@ -275,11 +292,14 @@ impl SchemaReader<'_> {
             Some("object") => SchemaType::Object,
             Some("string") => SchemaType::String,
             Some("") => return None,
-            _ => {
-                self.expected(
-                    "`type` is one of array, boolean, integer, number, object, string",
-                    node,
-                );
+            other => {
+                let reason = match other {
+                    Some(other) => format!("Unsupported value: {other:?}"),
+                    None => format!("cannot unmarshal {} into Go struct field", json_type(node)),
+                };
+                let what = "`type` is one of array, boolean, integer, number, object, string";
+                let error = self.unexpected(what, node);
+                self.diagnostics.push(error.help(server_reason(&reason)));
                 return None;
             }
         };
@@ -318,7 +338,9 @@ impl SchemaReader<'_> {
         match &node.value {
             Value::Null => None,
             Value::Seq(_) => {
-                self.expected("`items` is one schema", node);
+                let error = self.unexpected("`items` is one schema", node);
+                let reason = "items must be a schema object and not an array";
+                self.diagnostics.push(error.help(server_reason(reason)));
                 None
             }
             _ => Some(Box::new(self.schema(node))),
@@ -383,12 +405,25 @@ impl SchemaReader<'_> {
     }
 
     fn expected(&mut self, what: &str, node: &Node) {
-        self.diagnostics
-            .push(Diagnostic::error(Code::InvalidSchema, what).at(
-                self.source,
-                node.span,
-                format!("this is {}", node.kind()),
-            ));
+        let error = self.unexpected(what, node);
+        self.diagnostics.push(error);
+    }
+
+    fn unexpected(&self, what: &str, node: &Node) -> Diagnostic {
+        let label = format!("this is {}", node.kind());
+        Diagnostic::error(Code::InvalidSchema, what).at(self.source, node.span, label)
+    }
+}
+
+/// The name that the JSON reader of the API server has for the type of a value.
+const fn json_type(node: &Node) -> &'static str {
+    match node.value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Int(_) | Value::Float(_) => "number",
+        Value::String(_) => "string",
+        Value::Seq(_) => "array",
+        Value::Map(_) => "object",
     }
 }
 

@@ -379,3 +379,62 @@ fn a_file_of_handlers_without_an_impl_block_is_an_error() {
     expect(&output, "error", "KG0702", message);
     assert_eq!(shell.read("src/handlers/widget.rs"), "// moved elsewhere\n");
 }
+
+#[test]
+fn definitions_that_the_api_server_rejects_are_warned_about_where_they_are_installed() {
+    let shell = Shell::new();
+    let bad = CRD
+        .replace("{type: integer}", "{type: integer, minimum: 3, default: 2}")
+        .replace(
+            "names: {type: array, items: {type: string}}",
+            "names: {type: array, items: {type: string}, uniqueItems: true}",
+        );
+    shell.write("bad.yaml", &bad);
+    let unique = "warning[KG0304]: the API server rejects this definition: uniqueItems cannot be \
+                  set to true since the runtime complexity becomes quadratic\n  --> ";
+    let new = [
+        "new",
+        "bad",
+        "--crd",
+        "bad.yaml",
+        "--runtime-version",
+        "1.0.0",
+    ];
+    let output = shell.run(&new);
+    assert!(output.starts_with("exit 0\n"), "{output}");
+    assert!(
+        output.contains(&format!("{unique}crds/bad.yaml:")),
+        "{output}"
+    );
+    assert!(!output.contains("is ready"), "{output}");
+    for command in ["validate", "generate"] {
+        let output = shell.run(&[command, "--manifest", "bad/kopf.yaml"]);
+        assert!(output.starts_with("exit 0\n"), "{output}");
+        assert!(output.contains(unique), "{output}");
+        // The API server checks defaults when everything else is right.
+        assert!(!output.contains("greater than"), "{output}");
+    }
+    let types = shell.run(&["types", "bad.yaml"]);
+    assert!(
+        types.starts_with("exit 0\n") && !types.contains("KG0304"),
+        "{types}"
+    );
+
+    let default = bad.replace(", uniqueItems: true", "");
+    shell.write("bad/crds/bad.yaml", &default);
+    let output = shell.run(&["validate", "--manifest", "bad/kopf.yaml"]);
+    let reason = "the API server rejects this definition: should be greater than";
+    assert!(output.contains(reason), "{output}");
+}
+
+#[test]
+fn a_definition_has_a_limited_number_of_warnings() {
+    let shell = Shell::with_operator();
+    let fields: String = (0..50).map(|n| format!("f{n}: {{}}, ")).collect();
+    let crd = CRD.replace("properties: {size", &format!("properties: {{{fields}size"));
+    shell.write("crds/widget.yaml", &crd);
+    let output = shell.run(&["validate"]);
+    assert_eq!(output.matches("warning[KG0304]").count(), 21, "{output}");
+    let rest = "the API server rejects this definition for 30 more reasons";
+    assert!(output.contains(rest), "{output}");
+}
