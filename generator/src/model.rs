@@ -14,6 +14,7 @@ pub mod index;
 mod k8s_types;
 pub mod lower;
 pub mod member_names;
+pub mod object_parts;
 pub mod operator;
 pub mod rbac;
 pub mod resource;

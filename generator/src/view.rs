@@ -19,6 +19,7 @@ mod literal;
 pub mod memo;
 pub mod method;
 pub(crate) mod module;
+mod object_traits;
 pub mod operator;
 pub mod phrases;
 pub mod rbac;

@@ -3,7 +3,9 @@
 mod accessors;
 pub(crate) mod background;
 pub(crate) mod change;
+pub(crate) mod condition;
 pub(crate) mod daemon;
+pub(crate) mod draft;
 pub(crate) mod event;
 pub(crate) mod field;
 pub mod hierarchy;

@@ -82,6 +82,7 @@ pub use client::authentication::CredentialsExhausted;
 pub use client::resource::{ResourceSpec, Scope, StatusSubresource};
 pub use context::Old;
 pub use context::change::ChangeContext;
+pub use context::condition::HasConditions;
 pub use context::daemon::DaemonContext;
 pub use context::event::EventContext;
 pub use context::field::FieldContext;
@@ -111,12 +112,14 @@ pub use kopf_core::cause::{Reason, Subject};
 pub use kopf_core::handler::filter::{Combined, TextTest, ValueTest};
 pub use kopf_core::handler::retry::ErrorMode;
 pub use kopf_core::lifecycle::Lifecycle;
+pub use kopf_core::object::condition::ConditionStatus;
 pub use kopf_core::object::diff::{Diff, DiffItem, DiffOp, OldValue};
 pub use kopf_core::peering::Ties;
 pub use kopf_core::persistence::Persistence;
 pub use kopf_core::scope::{InvalidExpression, NamespacePattern};
 pub use kopf_core::selection::{DiscoveredResource, Selector};
 pub use kube::core::DynamicObject;
+pub use kube::core::object::{HasSpec, HasStatus};
 pub use operator::embedded::{EndedBeforeReady, RunningOperator};
 pub use operator::hook::{
     CleanupContext, Credentials, HookFailure, HookHandler, Hooks, LoginContext, LoginResult,

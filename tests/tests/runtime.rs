@@ -16,6 +16,8 @@ mod deep_objects;
 mod default_login;
 #[path = "runtime/discovery.rs"]
 mod discovery;
+#[path = "runtime/drafts.rs"]
+mod drafts;
 #[path = "runtime/election.rs"]
 mod election;
 #[path = "runtime/embedding.rs"]

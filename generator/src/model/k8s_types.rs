@@ -4,12 +4,10 @@ mod simple;
 mod table;
 
 pub(super) use simple::{
-    BYTE_STRING, INT_OR_STRING, OBJECT_META, QUANTITY, RAW_EXTENSION, SimpleType, TIME,
+    BYTE_STRING, CONDITION, INT_OR_STRING, OBJECT_META, QUANTITY, RAW_EXTENSION, SimpleType, TIME,
     holds_int_or_string,
 };
 pub(super) use table::{member, named};
-
-use self::simple::CONDITION;
 
 use super::generated_types::{ExistingType, PathStep};
 use super::type_options::Builtins;

@@ -6,7 +6,7 @@ use syn::{Expr, parse_quote};
 use super::exports::exports;
 use super::expression::{call, text};
 use super::method::{TraitMethod, methods};
-use super::registration;
+use super::{object_traits, registration};
 use crate::load::crd::Scope;
 use crate::load::manifest::Tracking;
 use crate::model::operator::HandledKind;
@@ -26,6 +26,7 @@ pub fn module(kind: &HandledKind) -> RustModule {
         location: vec!["generated".to_owned(), kind.module.clone()],
         items: reexports
             .chain([handlers_trait(kind, &methods), resource(kind)])
+            .chain(object_traits::impls(kind))
             .collect(),
         ..RustModule::default()
     }

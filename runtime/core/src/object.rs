@@ -1,7 +1,9 @@
 //! A handled object: a read-only view of its JSON, and what is computed from it.
 
 pub mod applied;
+pub mod condition;
 pub mod diff;
+pub mod draft;
 pub mod essence;
 pub mod finalizer;
 pub mod hashed;

@@ -10,6 +10,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use tracing::{Span, warn};
 
+use crate::context::draft::DraftSource;
 use crate::context::stop::StopSignal;
 use crate::events::log_layer::LogPoster;
 use crate::handler::error::HandlerError;
@@ -71,6 +72,12 @@ impl BackgroundInputs {
     }
 }
 
+impl DraftSource for BackgroundInputs {
+    fn drafted(&self) -> Value {
+        self.object.newest()
+    }
+}
+
 /// The methods that the contexts of daemons and timers share, except those that return the object.
 macro_rules! background_context {
     ($context:ident) => {
@@ -101,18 +108,14 @@ macro_rules! background_context {
                 self.inputs.blocking(work).await
             }
 
-            /// Changes of the object, which the runtime writes when this attempt has ended, even
-            /// with an error.
-            pub fn patch(&self) -> &Patch {
-                &self.effects.patch
-            }
-
-            /// Writes the patch now and empties it.
+            /// Writes the changes of the draft and the patch now. The next draft begins with the
+            /// newest state of the object.
             ///
             /// # Errors
-            /// If the API server rejects the patch. While the API server cannot be reached, this
-            /// waits.
+            /// If the API server rejects the changes. While the API server cannot be reached,
+            /// this waits.
             pub async fn write(&self) -> HandlerResult {
+                self.draft.settle(&self.effects.patch)?;
                 let writes = std::mem::take(&mut *self.effects.patch.lock());
                 self.inputs.object.write(writes).await?;
                 Ok(())
@@ -133,6 +136,7 @@ macro_rules! background_context {
         handler_accessors!($context, inputs);
         attempt_accessors!($context, inputs);
         adoption_accessors!($context);
+        draft_accessors!($context, effects.patch, inputs);
         event_accessors!($context, inputs.scope);
     };
 }

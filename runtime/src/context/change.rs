@@ -19,6 +19,7 @@ use super::accessors::{
     adoption_accessors, attempt_accessors, event_accessors, existing_object_accessors,
     handler_accessors, object_accessors,
 };
+use super::draft::{DraftSlot, DraftSource, draft_accessors};
 use crate::handler::SubHandler;
 use crate::handler::error::HandlerResult;
 use crate::handler::patch::Patch;
@@ -33,6 +34,7 @@ pub struct ChangeContext<K> {
     object: K,
     pub(super) inputs: ChangeInputs,
     pub(super) registered: Vec<RegisteredSubHandler<K>>,
+    pub(crate) draft: DraftSlot<K>,
     pub(crate) effects: HandlerEffects,
 }
 
@@ -90,6 +92,16 @@ impl ChangeInputs {
     }
 }
 
+impl DraftSource for ChangeInputs {
+    fn drafted(&self) -> Value {
+        Value::clone(&self.situation.body)
+    }
+
+    fn generation(&self) -> Option<i64> {
+        self.situation.body["metadata"]["generation"].as_i64()
+    }
+}
+
 // === impl HandlerEffects ===
 
 impl HandlerEffects {
@@ -129,6 +141,7 @@ impl<K> ChangeContext<K> {
             object,
             inputs,
             registered: Vec::new(),
+            draft: DraftSlot::default(),
             effects: HandlerEffects::default(),
         }
     }
@@ -168,11 +181,6 @@ impl<K> ChangeContext<K> {
         self.inputs.situation.change.new.as_value()
     }
 
-    /// Changes of the object, which the runtime writes after the call.
-    pub fn patch(&self) -> &Patch {
-        &self.effects.patch
-    }
-
     /// Sets the result of the handler. The runtime writes it to `status.<handler id>` if the
     /// handler succeeds.
     ///
@@ -202,4 +210,5 @@ existing_object_accessors!(ChangeContext, inputs.scope);
 handler_accessors!(ChangeContext, inputs);
 attempt_accessors!(ChangeContext, inputs);
 adoption_accessors!(ChangeContext);
+draft_accessors!(ChangeContext, effects.patch, inputs);
 event_accessors!(ChangeContext, inputs.scope);

@@ -14,9 +14,9 @@ use super::accessors::{
 };
 use super::background::{BackgroundInputs, background_context};
 use super::change::HandlerEffects;
+use super::draft::{DraftSlot, draft_accessors};
 use crate::context::stop::StopSignal;
 use crate::handler::error::{HandlerError, HandlerResult};
-use crate::handler::patch::Patch;
 use crate::watch::latest::ObjectSnapshot;
 
 /// The context of a daemon: its object, always in the newest state.
@@ -25,6 +25,7 @@ use crate::watch::latest::ObjectSnapshot;
 /// even after an error, a panic or a cancellation.
 pub struct DaemonContext<K> {
     inputs: BackgroundInputs,
+    pub(crate) draft: DraftSlot<K>,
     pub(crate) effects: HandlerEffects,
     /// The newest state that could be decoded; the lock is only held to compare and decode.
     decoded: Mutex<DecodedObject<K>>,
@@ -44,6 +45,7 @@ impl<K: DeserializeOwned> DaemonContext<K> {
         };
         Ok(Self {
             inputs,
+            draft: DraftSlot::default(),
             effects: HandlerEffects::default(),
             decoded: Mutex::new(decoded),
         })

@@ -9,6 +9,7 @@ use super::accessors::{
     adoption_accessors, event_accessors, existing_object_accessors, object_accessors,
 };
 use super::change::ResultSlot;
+use super::draft::{DraftSlot, DraftSource, draft_accessors};
 use crate::handler::patch::Patch;
 use crate::process::execute::handler_scope::HandlerScope;
 use crate::watch::WatchEventType;
@@ -19,8 +20,19 @@ pub struct EventContext<K> {
     raw: Arc<Value>,
     scope: HandlerScope,
     event_type: WatchEventType,
+    pub(crate) draft: DraftSlot<K>,
     pub(crate) patch: Patch,
     pub(crate) result: ResultSlot,
+}
+
+impl DraftSource for Arc<Value> {
+    fn drafted(&self) -> Value {
+        Value::clone(self)
+    }
+
+    fn generation(&self) -> Option<i64> {
+        self["metadata"]["generation"].as_i64()
+    }
 }
 
 impl<K> EventContext<K> {
@@ -35,6 +47,7 @@ impl<K> EventContext<K> {
             raw,
             scope,
             event_type,
+            draft: DraftSlot::default(),
             patch: Patch::default(),
             result: ResultSlot::default(),
         }
@@ -55,11 +68,6 @@ impl<K> EventContext<K> {
         &self.raw
     }
 
-    /// Changes of the object, which the runtime writes after the call.
-    pub fn patch(&self) -> &Patch {
-        &self.patch
-    }
-
     /// Sets the result of the handler, which the runtime writes to `status.<handler id>`.
     ///
     /// # Errors
@@ -72,4 +80,5 @@ impl<K> EventContext<K> {
 object_accessors!(EventContext, scope);
 existing_object_accessors!(EventContext, scope);
 adoption_accessors!(EventContext);
+draft_accessors!(EventContext, patch, raw);
 event_accessors!(EventContext, scope);

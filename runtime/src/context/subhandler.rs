@@ -54,6 +54,8 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
         if registered.is_empty() {
             return Ok(());
         }
+        // What the sub-handlers change comes later than what this handler changed so far.
+        self.draft.settle(&self.effects.patch)?;
         let parent = self.inputs.handler.clone();
         let changing = self.inputs.changing;
         let (specs, mut functions): (Vec<_>, Vec<_>) = registered
@@ -100,7 +102,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
 
     /// Runs the sub-handlers after a call that succeeded, and returns how the whole ended.
     pub(crate) async fn after(&mut self, end: invoke::CallEnd) -> invoke::CallEnd {
-        match end {
+        match self.draft.settle_at(end, &self.effects.patch) {
             invoke::CallEnd::Returned(Ok(())) => invoke::CallEnd::Returned(self.run_subs().await),
             end => end,
         }

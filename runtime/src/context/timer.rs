@@ -14,9 +14,9 @@ use super::accessors::{
 };
 use super::background::{BackgroundInputs, background_context};
 use super::change::HandlerEffects;
+use super::draft::{DraftSlot, draft_accessors};
 use crate::context::stop::StopSignal;
 use crate::handler::error::{HandlerError, HandlerResult};
-use crate::handler::patch::Patch;
 
 /// The context of a timer: one call for one object.
 pub struct TimerContext<K> {
@@ -24,6 +24,7 @@ pub struct TimerContext<K> {
     /// Decoded on first use: most calls of most timers find nothing to do.
     object: OnceLock<K>,
     inputs: BackgroundInputs,
+    pub(crate) draft: DraftSlot<K>,
     pub(crate) effects: HandlerEffects,
 }
 
@@ -42,6 +43,7 @@ impl<K: DeserializeOwned> TimerContext<K> {
             text: snapshot.text,
             object,
             inputs,
+            draft: DraftSlot::default(),
             effects: HandlerEffects::default(),
         })
     }

@@ -178,6 +178,7 @@ where
             };
             let mut cx = EventContext::new(object, raw, scope, event_type);
             let end = supervised((self.function)(&self.state, &mut cx), limit).await;
+            let end = cx.draft.settle_at(end, &cx.patch);
             AttemptResult {
                 effects: HandlerEffects {
                     patch: cx.patch,
@@ -210,6 +211,7 @@ where
                 end = supervised((self.function)(&self.state, &mut cx), limit) => end,
                 () = interrupted => CallEnd::Interrupted,
             };
+            let end = cx.draft.settle_at(end, &cx.effects.patch);
             AttemptResult {
                 effects: cx.effects,
                 end,
@@ -234,6 +236,7 @@ where
                 Err(error) => return AttemptResult::undecodable(&error),
             };
             let end = supervised((self.function)(&self.state, &mut cx), limit).await;
+            let end = cx.draft.settle_at(end, &cx.effects.patch);
             AttemptResult {
                 effects: cx.effects,
                 end,

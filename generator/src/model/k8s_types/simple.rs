@@ -36,7 +36,7 @@ pub(in crate::model) const TIME: SimpleType = SimpleType {
     default: false,
 };
 
-pub(super) const CONDITION: SimpleType = SimpleType {
+pub(in crate::model) const CONDITION: SimpleType = SimpleType {
     path: "k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition",
     default: false,
 };

@@ -334,7 +334,7 @@ fn combine(earlier: &mut Map<String, Value>, later: Map<String, Value>) {
     }
 }
 
-fn without_nulls(value: &Value) -> Value {
+pub(super) fn without_nulls(value: &Value) -> Value {
     match value {
         Value::Object(map) => Value::Object(
             map.iter()

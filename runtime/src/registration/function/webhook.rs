@@ -87,6 +87,10 @@ where
             };
             let verdict = supervised((self.function)(&self.state, &mut cx), limit).await;
             let warnings = cx.take_warnings();
+            let verdict = match (verdict, cx.draft.settle(&cx.patch)) {
+                (ReviewVerdict::Allowed, Err(error)) => ReviewVerdict::Failed(error.to_string()),
+                (verdict, _) => verdict,
+            };
             let patch = std::mem::take(&mut cx.patch).into_writes();
             let patch = match (&verdict, cx.new_raw()) {
                 (ReviewVerdict::Allowed, Some(sent)) if !patch.is_empty() => mutation(sent, patch),

@@ -1,0 +1,122 @@
+//! The parts of an object that handlers change: spec, status and conditions.
+
+use super::default_values::Defaults;
+use super::generated_types::{FieldPresence, ShapeBody, StructField, StructShape, Ty};
+use super::identifier::RustIdent;
+use super::k8s_types;
+use super::resource::{CustomResource, TypedVersion};
+use crate::rust::RustType;
+
+/// The parts that the type of a kind has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectParts {
+    /// The spec, with `Option` if it may be absent.
+    pub spec: Option<ObjectPart>,
+    /// The status, without its `Option`.
+    pub status: Option<ObjectPart>,
+    /// The conditions in the status, if they are as Kubernetes defines them.
+    pub conditions: Option<ConditionList>,
+}
+
+/// A list of conditions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConditionList {
+    /// Whether a condition has `observedGeneration`.
+    pub observed_generation: bool,
+}
+
+/// The members of a condition that its schema must have.
+const CONDITION_MEMBERS: [&str; 5] = ["lastTransitionTime", "message", "reason", "status", "type"];
+const OBSERVED_GENERATION: &str = "observedGeneration";
+
+/// A field of the type of a kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectPart {
+    /// The name of the field.
+    pub field: RustIdent,
+    /// Its type.
+    pub ty: RustType,
+}
+
+impl CustomResource {
+    /// The parts of the objects of a version.
+    #[must_use]
+    pub fn object_parts(&self, version: &TypedVersion) -> ObjectParts {
+        let defaults = Defaults::new(&self.shapes);
+        let part = |name: &str, wrapped: fn(RustType, bool, bool) -> Option<RustType>| {
+            let root = &version.root;
+            let mut members = root.body.fields.iter().zip(root.names.rust());
+            let (field, ident) = members.find(|(field, _)| field.json == name)?;
+            let StructField { ty, nullable, .. } = field;
+            let shape = |id| self.type_path(version, version.type_names.of(id));
+            Some(ObjectPart {
+                field: ident.clone(),
+                ty: wrapped(ty.rust(&shape), defaults.is_optional(field), *nullable)?,
+            })
+        };
+        ObjectParts {
+            spec: part("spec", |ty, optional, nullable| {
+                Some(match (optional, nullable) {
+                    (true, true) => ty.optional().optional(),
+                    (true, false) | (false, true) => ty.optional(),
+                    (false, false) => ty,
+                })
+            }),
+            status: part("status", |ty, optional, nullable| {
+                (optional != nullable).then_some(ty)
+            }),
+            conditions: self.conditions(&version.root.body),
+        }
+    }
+
+    fn conditions(&self, root: &StructShape) -> Option<ConditionList> {
+        let status = self.structure(member(root, "status")?)?;
+        let Ty::Vec(item) = member(status, "conditions")? else {
+            return None;
+        };
+        if matches!(&**item, Ty::Existing(known) if k8s_types::CONDITION.is(known)) {
+            return Some(ConditionList {
+                observed_generation: true,
+            });
+        }
+        let condition = self.structure(item)?;
+        let is_text = |name: &&str| member(condition, name).is_some_and(|ty| self.is_text(ty));
+        let is_other = |field: &StructField| {
+            let name = field.json.as_str();
+            name != OBSERVED_GENERATION && !CONDITION_MEMBERS.contains(&name)
+        };
+        let needs_other =
+            |field: &StructField| is_other(field) && field.presence == FieldPresence::Required;
+        let fits = CONDITION_MEMBERS.iter().all(|name| is_text(&name))
+            && !condition.fields.iter().any(needs_other);
+        fits.then(|| ConditionList {
+            observed_generation: matches!(member(condition, OBSERVED_GENERATION), Some(Ty::Int(_))),
+        })
+    }
+
+    fn structure(&self, ty: &Ty) -> Option<&StructShape> {
+        match ty {
+            Ty::Shape(id) => match self.shapes.body(*id) {
+                ShapeBody::Struct(body) => Some(body),
+                ShapeBody::Alias(ty) => self.structure(ty),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Whether values of a type are JSON strings: texts, times, or one of some words.
+    fn is_text(&self, ty: &Ty) -> bool {
+        match ty {
+            Ty::String => true,
+            Ty::Existing(known) => k8s_types::TIME.is(known),
+            Ty::Shape(id) => matches!(self.shapes.body(*id), ShapeBody::StringEnum(_)),
+            _ => false,
+        }
+    }
+}
+
+fn member<'s>(body: &'s StructShape, name: &str) -> Option<&'s Ty> {
+    let field = body.fields.iter().find(|field| field.json == name)?;
+    Some(&field.ty)
+}
