@@ -1,7 +1,9 @@
 //! The contexts that handlers take: the object, the cause of the call, and what a handler can do.
 
 mod accessors;
+mod apply;
 pub(crate) mod background;
+mod blocking;
 pub(crate) mod change;
 pub(crate) mod condition;
 pub(crate) mod daemon;
@@ -11,6 +13,7 @@ pub(crate) mod field;
 pub mod hierarchy;
 pub(crate) mod index;
 pub(crate) mod mutation;
+pub(crate) mod object_context;
 pub(crate) mod stop;
 mod subhandler;
 pub(crate) mod timer;

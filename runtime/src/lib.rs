@@ -88,6 +88,7 @@ pub use context::event::EventContext;
 pub use context::field::FieldContext;
 pub use context::index::IndexContext;
 pub use context::mutation::MutationContext;
+pub use context::object_context::ObjectContext;
 pub use context::stop::StopSignal;
 pub use context::timer::TimerContext;
 pub use context::validation::{Caller, ValidationContext};

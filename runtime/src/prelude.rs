@@ -10,7 +10,7 @@ pub use crate::context::hierarchy::{Adoption, Existing, Naming, OwnerFlags};
 pub use crate::{
     AdmissionError, AdmissionResult, ChangeContext, CleanupContext, ConditionStatus, Credentials,
     DaemonContext, EventContext, EventSeverity, FieldContext, HandlerError, HandlerResult,
-    IndexContext, IndexResult, IndexView, LoginContext, LoginResult, Memo, MutationContext, Old,
-    Operation, ProbeContext, Reason, StartupContext, StopReason, StopSignal, SubHandler,
-    TimerContext, ValidationContext, WatchEventType,
+    IndexContext, IndexResult, IndexView, LoginContext, LoginResult, Memo, MutationContext,
+    ObjectContext, Old, Operation, ProbeContext, Reason, StartupContext, StopReason, StopSignal,
+    SubHandler, TimerContext, ValidationContext, WatchEventType,
 };

@@ -90,6 +90,7 @@ impl BackgroundTest {
         let tasks = Handle::current().metrics().num_alive_tasks();
         let services = Arc::new(OperatorServices {
             client: client.clone(),
+            field_manager: "test".into(),
             poster: None,
             pause_gate: PauseGate::always(),
             indices: Indices::default(),

@@ -159,10 +159,50 @@ macro_rules! attempt_accessors {
     };
 }
 
-/// The methods that make other objects children of this one, by its `raw()`.
+/// The methods that make other objects children of this one, by its `raw()`; the field is a
+/// `HandlerScope`.
 macro_rules! adoption_accessors {
-    ($context:ident) => {
+    ($context:ident, $($scope:ident).+) => {
         impl<K> $context<K> {
+            /// Applies a child of this object on the server, and returns it as it is then.
+            ///
+            /// What the child leaves out is filled in: an owner reference to this object, its
+            /// name, its namespace and its labels. Fields that an earlier call has set and this
+            /// one leaves out are removed; all other fields are not touched. The field manager is
+            /// the name of the operator.
+            ///
+            /// # Errors
+            /// If an object of that name exists that this object does not own, or if the API
+            /// server rejects the child.
+            pub async fn apply<T>(&self, child: T) -> $crate::HandlerResult<T>
+            where
+                T: $crate::hierarchy::AppliedChild,
+            {
+                let services = &self.$($scope).+.services;
+                let inputs = $crate::context::apply::ApplyInputs {
+                    client: &services.client,
+                    field_manager: &services.field_manager,
+                    owner: &self.raw(),
+                };
+                inputs.apply(&child).await
+            }
+
+            /// An owner reference to this object as the controller: Kubernetes deletes an object
+            /// that has it together with this one.
+            pub fn owner_reference(
+                &self,
+            ) -> k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference {
+                let subject = &self.$($scope).+.subject;
+                k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference {
+                    api_version: subject.api_version().to_owned(),
+                    kind: subject.kind().to_owned(),
+                    name: subject.name().to_owned(),
+                    uid: subject.uid().to_owned(),
+                    controller: Some(true),
+                    block_owner_deletion: Some(true),
+                }
+            }
+
             /// Makes another object the child of this one: it gets an owner reference, a
             /// generated name that begins with this object's name, and this object's namespace
             /// and labels.

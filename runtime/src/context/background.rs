@@ -1,25 +1,18 @@
 //! The inputs and the methods that the contexts of daemons and timers share.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use kopf_core::handler::HandlerId;
 use serde_json::Value;
-use tokio::sync::oneshot;
-use tracing::{Span, warn};
 
+use crate::context::blocking;
 use crate::context::draft::DraftSource;
 use crate::context::stop::StopSignal;
-use crate::events::log_layer::LogPoster;
 use crate::handler::error::HandlerError;
 use crate::process::execute::handler_scope::HandlerScope;
 use crate::process::persist::background_write::BackgroundObject;
-use crate::task::panic_message;
-
-/// After this time without a free thread, blocking work logs a warning.
-const THREAD_WAIT_WARNING: Duration = Duration::from_secs(5);
 
 /// The inputs of one call of a daemon or timer.
 pub(crate) struct BackgroundInputs {
@@ -44,31 +37,12 @@ impl BackgroundInputs {
         &self,
         work: impl FnOnce(StopSignal) -> T + Send + 'static,
     ) -> Result<T, HandlerError> {
-        let (began, beginning) = oneshot::channel();
         let (stop, alive) = (self.stop.clone(), Arc::clone(&self.alive));
-        let (span, log_poster) = (Span::current(), LogPoster::current());
-        let thread = tokio::task::spawn_blocking(move || {
-            // The receiver is gone if the handler was cancelled meanwhile.
-            let _ = began.send(());
-            let work = || catch_unwind(AssertUnwindSafe(|| work(stop)));
-            let done = span.in_scope(|| LogPoster::scope_sync(log_poster, work));
-            drop(alive);
-            done
-        });
-        if tokio::time::timeout(THREAD_WAIT_WARNING, beginning)
-            .await
-            .is_err()
-        {
-            warn!("blocking work waits for a thread: all threads of the pool are in use");
-        }
-        match thread.await {
-            Ok(Ok(value)) => Ok(value),
-            Ok(Err(payload)) => {
-                let message = panic_message(&*payload);
-                Err(HandlerError::arbitrary(format!("panicked: {message}")))
-            }
-            Err(error) => Err(HandlerError::arbitrary(error.to_string())),
-        }
+        blocking::run(move || {
+            let _alive = alive;
+            work(stop)
+        })
+        .await
     }
 }
 
@@ -135,7 +109,7 @@ macro_rules! background_context {
         existing_object_accessors!($context, inputs.scope);
         handler_accessors!($context, inputs);
         attempt_accessors!($context, inputs);
-        adoption_accessors!($context);
+        adoption_accessors!($context, inputs.scope);
         draft_accessors!($context, effects.patch, inputs);
         event_accessors!($context, inputs.scope);
     };

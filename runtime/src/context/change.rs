@@ -1,17 +1,18 @@
 //! The context of change handlers.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kopf_core::cause::Reason;
+use kopf_core::cause::detect::ObservedChange;
 use kopf_core::handler::{HandlerId, HandlerSpec};
 use kopf_core::object::diff::{Baseline, Diff};
 use kopf_core::turn::TurnInput;
 use kopf_core::turn::sub::SubTurn;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::Old;
@@ -19,6 +20,7 @@ use super::accessors::{
     adoption_accessors, attempt_accessors, event_accessors, existing_object_accessors,
     handler_accessors, object_accessors,
 };
+use super::blocking::blocking_accessors;
 use super::draft::{DraftSlot, DraftSource, draft_accessors};
 use crate::handler::SubHandler;
 use crate::handler::error::HandlerResult;
@@ -32,8 +34,11 @@ use crate::settings::ExecutionSettings;
 /// even after an error, a panic or a timeout.
 pub struct ChangeContext<K> {
     object: K,
+    old: OnceLock<Box<Old<K>>>,
     pub(super) inputs: ChangeInputs,
-    pub(super) registered: Vec<RegisteredSubHandler<K>>,
+    /// Behind a lock only so that a reference to the context can be sent to other threads, as a
+    /// handler does that holds one across an `await`; it is never contended.
+    registered: Mutex<Vec<RegisteredSubHandler<K>>>,
     pub(crate) draft: DraftSlot<K>,
     pub(crate) effects: HandlerEffects,
 }
@@ -139,11 +144,21 @@ impl<K> ChangeContext<K> {
     pub(crate) fn new(object: K, inputs: ChangeInputs) -> Self {
         Self {
             object,
+            old: OnceLock::new(),
             inputs,
-            registered: Vec::new(),
+            registered: Mutex::default(),
             draft: DraftSlot::default(),
             effects: HandlerEffects::default(),
         }
+    }
+
+    pub(super) fn registered(&mut self) -> &mut Vec<RegisteredSubHandler<K>> {
+        let registered = self.registered.get_mut();
+        registered.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn observed(&self) -> &ObservedChange {
+        &self.inputs.situation.change
     }
 
     /// The object as it is now.
@@ -166,9 +181,9 @@ impl<K> ChangeContext<K> {
         &self.inputs.diff
     }
 
-    /// The essence of the object as it was handled last: without the status, system metadata and
-    /// the annotations of operators.
-    pub fn old(&self) -> Old<&Value> {
+    /// The essence of the object as it was handled last, as JSON: without the status, system
+    /// metadata and the annotations of operators.
+    pub fn old_raw(&self) -> Old<&Value> {
         match &self.inputs.situation.change.old {
             Baseline::Absent => Old::Absent,
             Baseline::Known(essence) => Old::Known(essence.as_value()),
@@ -189,26 +204,43 @@ impl<K> ChangeContext<K> {
     pub fn set_result(&self, result: &impl Serialize) -> Result<(), serde_json::Error> {
         self.effects.result.put(result)
     }
+}
 
-    /// An owner reference to this object as the controller: Kubernetes deletes an object that has
-    /// it together with this one.
-    pub fn owner_reference(&self) -> OwnerReference {
-        let subject = &self.inputs.scope.subject;
-        OwnerReference {
-            api_version: subject.api_version().to_owned(),
-            kind: subject.kind().to_owned(),
-            name: subject.name().to_owned(),
-            uid: subject.uid().to_owned(),
-            controller: Some(true),
-            block_owner_deletion: Some(true),
+impl<K: DeserializeOwned> ChangeContext<K> {
+    /// The object as it was handled last, without the status, system metadata and the annotations
+    /// of operators. It is unknown if only a hash of it was stored, or if it does not fit the type
+    /// of the object any more.
+    pub fn old(&self) -> Old<&K> {
+        let read = || {
+            Box::new(match self.old_raw() {
+                Old::Absent => Old::Absent,
+                Old::Known(essence) => former(essence, self.raw()).map_or(Old::Unknown, Old::Known),
+                Old::Unknown => Old::Unknown,
+            })
+        };
+        self.old.get_or_init(read).as_ref().as_ref()
+    }
+}
+
+/// A former state of an object in its type: the essence, with the identity of the object.
+fn former<K: DeserializeOwned>(essence: &Value, object: &Value) -> Result<K, serde_json::Error> {
+    let mut former = essence.clone();
+    for key in ["apiVersion", "kind"] {
+        former[key] = object[key].clone();
+    }
+    for key in ["name", "namespace", "uid"] {
+        if let Some(value) = object["metadata"].get(key) {
+            former["metadata"][key] = value.clone();
         }
     }
+    serde_json::from_value(former)
 }
 
 object_accessors!(ChangeContext, inputs.scope);
 existing_object_accessors!(ChangeContext, inputs.scope);
 handler_accessors!(ChangeContext, inputs);
 attempt_accessors!(ChangeContext, inputs);
-adoption_accessors!(ChangeContext);
+adoption_accessors!(ChangeContext, inputs.scope);
+blocking_accessors!(ChangeContext);
 draft_accessors!(ChangeContext, effects.patch, inputs);
 event_accessors!(ChangeContext, inputs.scope);

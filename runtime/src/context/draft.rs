@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kopf_core::object::draft::draft_patch;
-use kopf_core::object::patch::apply_merge;
+use kopf_core::object::patch::{apply_merge, merge_between};
 use kube::core::object::HasStatus;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -136,6 +136,19 @@ impl<K: Serialize + DeserializeOwned> Draft<K> {
     }
 }
 
+/// All changes of an object as one merge patch.
+pub(super) fn changes(patch: &Patch, object: &Value) -> Value {
+    let requests = patch.lock().clone().into_requests(false);
+    let mut changed = object.clone();
+    if let Some(merge) = &requests.body {
+        apply_merge(&mut changed, merge);
+    }
+    for edit in &requests.edits {
+        edit(&mut changed);
+    }
+    merge_between(object, &changed)
+}
+
 /// An edit of the newest state in its type, as one of its JSON. A state that does not fit the type
 /// is not edited.
 pub(super) fn typed_edit<K: Serialize + DeserializeOwned>(
@@ -181,6 +194,16 @@ macro_rules! draft_accessors {
                 let settled = self.draft.settle(patch);
                 settled.expect("the draft can be turned into JSON");
                 patch
+            }
+
+            /// All changes so far as one merge patch, with those of edits: what the runtime writes
+            /// when the attempt has ended. Unit tests compare it.
+            ///
+            /// # Panics
+            /// As [`patch`](Self::patch).
+            pub fn changes(&self) -> serde_json::Value {
+                let object = $crate::context::draft::DraftSource::drafted(&self.$($source).+);
+                $crate::context::draft::changes(self.patch(), &object)
             }
 
             /// Sets a condition in the status, where its schema has `conditions` as Kubernetes

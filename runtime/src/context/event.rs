@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::accessors::{
     adoption_accessors, event_accessors, existing_object_accessors, object_accessors,
 };
+use super::blocking::blocking_accessors;
 use super::change::ResultSlot;
 use super::draft::{DraftSlot, DraftSource, draft_accessors};
 use crate::handler::patch::Patch;
@@ -79,6 +80,7 @@ impl<K> EventContext<K> {
 
 object_accessors!(EventContext, scope);
 existing_object_accessors!(EventContext, scope);
-adoption_accessors!(EventContext);
+adoption_accessors!(EventContext, scope);
+blocking_accessors!(EventContext);
 draft_accessors!(EventContext, patch, raw);
 event_accessors!(EventContext, scope);

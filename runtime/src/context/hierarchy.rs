@@ -5,6 +5,9 @@
 //! as `raw()` of the handler contexts returns it. The most common case, adoption by the handled
 //! object, is a method of these contexts.
 
+use std::fmt;
+
+use k8s_openapi::NamespaceResourceScope;
 use kopf_core::object::ObjectView;
 use kopf_core::object::hierarchy as raw;
 pub use kopf_core::object::hierarchy::{Adoption, Existing, Naming, OwnerFlags};
@@ -19,6 +22,27 @@ use crate::handler::patch::field_path;
 pub trait Child: Serialize + DeserializeOwned {}
 
 impl<T: Serialize + DeserializeOwned> Child for T {}
+
+/// A child that can be applied: an object of a namespaced kind.
+pub trait AppliedChild:
+    Child
+    + Clone
+    + fmt::Debug
+    + Send
+    + Sync
+    + kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>
+{
+}
+
+impl<T> AppliedChild for T where
+    T: Child
+        + Clone
+        + fmt::Debug
+        + Send
+        + Sync
+        + kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>
+{
+}
 
 /// Makes an object the child of another: with an owner reference to it, a name after its name, its
 /// namespace and its labels.

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::accessors::{
     attempt_accessors, existing_object_accessors, handler_accessors, object_accessors,
 };
+use super::blocking::blocking_accessors;
 use crate::process::execute::handler_scope::HandlerScope;
 
 /// The context of an index function: one object to be indexed.
@@ -49,6 +50,7 @@ impl<K> IndexContext<K> {
     }
 }
 
+blocking_accessors!(IndexContext);
 object_accessors!(IndexContext, inputs.scope);
 existing_object_accessors!(IndexContext, inputs.scope);
 handler_accessors!(IndexContext, inputs);

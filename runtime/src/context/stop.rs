@@ -98,6 +98,12 @@ impl fmt::Debug for StopSignal {
 
 // === impl Signal ===
 
+impl Stoppable for Signal {
+    fn signal(&self) -> &Signal {
+        self
+    }
+}
+
 impl Signal {
     /// Adds a reason; returns whether it is the first.
     pub(crate) fn raise(&self, reason: StopReason) -> bool {
@@ -143,12 +149,6 @@ impl Signal {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    impl Stoppable for Signal {
-        fn signal(&self) -> &Signal {
-            self
-        }
-    }
 
     fn signal() -> (Arc<Signal>, StopSignal) {
         let signal = Arc::new(Signal::default());

@@ -29,7 +29,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
         handler: SubHandler,
         function: impl for<'a> FnOnce(&'a mut Self) -> BoxFuture<'a, HandlerResult> + Send + 'static,
     ) {
-        self.registered.push(RegisteredSubHandler {
+        self.registered().push(RegisteredSubHandler {
             handler,
             function: Box::new(function),
         });
@@ -50,7 +50,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
     /// # Errors
     /// As [`run_subs`](Self::run_subs).
     pub async fn run_subs_by(&mut self, lifecycle: &Lifecycle) -> HandlerResult {
-        let registered = std::mem::take(&mut self.registered);
+        let registered = std::mem::take(self.registered());
         if registered.is_empty() {
             return Ok(());
         }

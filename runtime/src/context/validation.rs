@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 
 use super::Old;
 use super::accessors::{ObjectScope, handler_accessors, object_accessors};
+use super::blocking::blocking_accessors;
 use crate::handler::memo::AnyMemo;
 use crate::index::Indices;
 
@@ -213,6 +214,7 @@ impl<K> ValidationContext<K> {
     }
 }
 
+blocking_accessors!(ValidationContext);
 object_accessors!(ValidationContext, inputs);
 handler_accessors!(ValidationContext, inputs);
 

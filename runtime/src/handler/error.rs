@@ -9,8 +9,8 @@ use std::time::Duration;
 pub(crate) use self::admission::AdmissionErrorKind;
 pub use self::admission::{AdmissionError, AdmissionResult};
 
-/// The result of one call of a handler.
-pub type HandlerResult = Result<(), HandlerError>;
+/// The result of one call of a handler. `T` is what the runtime writes to `status.<handler id>`.
+pub type HandlerResult<T = ()> = Result<T, HandlerError>;
 
 /// The reason for which a handler did not succeed.
 ///
@@ -21,6 +21,7 @@ pub type HandlerResult = Result<(), HandlerError>;
 pub struct HandlerError {
     pub(crate) kind: HandlerErrorKind,
     pub(crate) message: String,
+    source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
 /// The kind of an error, which decides whether and when the handler is called again.
@@ -52,6 +53,7 @@ impl HandlerError {
                 delay: Self::DEFAULT_DELAY,
             },
             message: message.into(),
+            source: None,
         }
     }
 
@@ -61,7 +63,27 @@ impl HandlerError {
         Self {
             kind: HandlerErrorKind::Permanent,
             message: message.into(),
+            source: None,
         }
+    }
+
+    /// Keeps the error that caused this one: its text and that of its own causes follow the
+    /// message in logs and events.
+    #[must_use]
+    pub fn because(self, cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        let cause = cause.into();
+        Self {
+            message: format!("{}: {}", self.message, with_causes(&*cause)),
+            source: Some(cause),
+            ..self
+        }
+    }
+
+    /// The error that caused this one, with its own causes; an error that `?` converted is its own
+    /// cause.
+    #[must_use]
+    pub fn source(&self) -> Option<&(dyn StdError + Send + Sync + 'static)> {
+        self.source.as_deref()
     }
 
     /// Makes the error temporary, with the next attempt after `delay`.
@@ -77,6 +99,7 @@ impl HandlerError {
         Self {
             kind: HandlerErrorKind::Waiting { delay },
             message: "sub-handlers are not done".to_owned(),
+            source: None,
         }
     }
 
@@ -84,6 +107,7 @@ impl HandlerError {
         Self {
             kind: HandlerErrorKind::Arbitrary,
             message: message.into(),
+            source: None,
         }
     }
 }
@@ -96,7 +120,12 @@ impl fmt::Display for HandlerError {
 
 impl<E: Into<Box<dyn StdError + Send + Sync>>> From<E> for HandlerError {
     fn from(error: E) -> Self {
-        Self::arbitrary(with_causes(&*error.into()))
+        let error = error.into();
+        Self {
+            kind: HandlerErrorKind::Arbitrary,
+            message: with_causes(&*error),
+            source: Some(error),
+        }
     }
 }
 
@@ -135,6 +164,23 @@ mod tests {
             error.to_string(),
             "the volume is not ready: invalid digit found in string"
         );
+    }
+
+    #[test]
+    fn the_cause_of_an_error_is_kept() {
+        let cause = NotReady("x".parse::<u8>().unwrap_err());
+        let error = HandlerError::permanent("no volume").because(cause);
+        assert_eq!(error.kind, HandlerErrorKind::Permanent);
+        assert_eq!(
+            error.to_string(),
+            "no volume: the volume is not ready: invalid digit found in string"
+        );
+        let source = error.source().expect("the cause is kept");
+        assert!(source.is::<NotReady>());
+        assert!(source.source().is_some());
+        let converted = HandlerError::from(fmt::Error);
+        assert!(converted.source().is_some_and(|it| it.is::<fmt::Error>()));
+        assert!(HandlerError::temporary("later").source().is_none());
     }
 
     #[test]

@@ -83,6 +83,7 @@ impl OperatorTasks {
     ) -> Result<Self, Error> {
         let probe_requests = observability.probe_requests.take();
         let starter = PartStarter {
+            name: operator.name,
             client,
             settings: Arc::new(operator.settings),
             indices: operator.indices,
@@ -96,12 +97,7 @@ impl OperatorTasks {
         let tickets = starter.startup_lists(has_indices);
         let health_checks = starter.health_checks(operator.handlers.probes, probe_requests);
         let admission = starter
-            .admission(
-                operator.name,
-                operator.webhooks,
-                webhooks,
-                &operator.namespaces,
-            )
+            .admission(operator.webhooks, webhooks, &operator.namespaces)
             .await?;
         let (namespace_scope, namespace_watcher) = starter.namespace_scope(&operator.namespaces);
         let coordination = starter.coordination(

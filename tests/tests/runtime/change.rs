@@ -100,7 +100,7 @@ async fn all_handlers_at_once_cost_one_write() -> TestResult {
 async fn an_update_handler_gets_old_state_new_state_and_diff() -> TestResult {
     let mut fixture = HandlerFixture::new("update").await?;
     fixture.script("update_fn", |cx| {
-        let Old::Known(old) = cx.old() else {
+        let Old::Known(old) = cx.old_raw() else {
             panic!("the old state is known");
         };
         assert_eq!(old["spec"]["size"], 1);
@@ -308,7 +308,7 @@ async fn objects_that_match_no_handler_are_not_written() -> TestResult {
 async fn an_object_that_is_always_tracked_has_an_old_state_when_it_begins_to_match() -> TestResult {
     let mut fixture = HandlerFixture::new("tracked").await?;
     fixture.script("update_fn", |cx| {
-        let Old::Known(old) = cx.old() else {
+        let Old::Known(old) = cx.old_raw() else {
             panic!("the old state is known");
         };
         assert_eq!(old["spec"]["size"], 2);

@@ -2,12 +2,12 @@
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kopf_runtime::hierarchy::{Adoption, Naming};
-use kopf_runtime::{ChangeHandler, On};
+use kopf_runtime::{ChangeContext, ChangeHandler, HandlerResult, On};
 use kopf_tests::TestResult;
 use kube::Api;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::fixture::HandlerFixture;
+use crate::fixture::{HandlerFixture, HandlerScripts};
 
 #[tokio::test]
 async fn an_adopted_child_is_deleted_with_its_owner() -> TestResult {
@@ -41,5 +41,93 @@ async fn an_adopted_child_is_deleted_with_its_owner() -> TestResult {
     );
     fixture.objects.delete("one").await?;
     children.wait_gone("one").await?;
+    operator.stop().await
+}
+
+/// Applies one ConfigMap with the size of the object, and a note while the size is 1.
+async fn keep_child(scripts: &HandlerScripts, cx: &mut ChangeContext<Value>) -> HandlerResult {
+    let size = &cx.object()["spec"]["size"];
+    let mut child = ConfigMap::default();
+    let data = child.data.get_or_insert_default();
+    data.insert("size".to_owned(), size.to_string());
+    if size == 1 {
+        data.insert("note".to_owned(), "first".to_owned());
+    }
+    let applied = cx.apply(child).await;
+    scripts.report(match &applied {
+        Ok(child) => format!(
+            "applied {}",
+            child.metadata.name.as_deref().unwrap_or_default()
+        ),
+        Err(error) => error.to_string(),
+    });
+    applied.map(drop)
+}
+
+#[tokio::test]
+async fn a_child_is_applied_with_owner_name_namespace_and_labels() -> TestResult {
+    let mut fixture = HandlerFixture::new("apply").await?;
+    let handlers = fixture
+        .resource()
+        .change(
+            ChangeHandler::new("keep_child", On::create().or(On::update())),
+            |scripts, cx| Box::pin(keep_child(scripts, cx)),
+        )
+        .build();
+    let operator = fixture.start(handlers).await?;
+    let body = json!({"metadata": {"labels": {"tier": "gold"}}, "spec": {"size": 1}});
+    let owner = fixture.objects.create("one", body).await?;
+    assert_eq!(fixture.next_report().await, "applied one");
+    let children = fixture.sandbox.objects("v1", "ConfigMap").await?;
+    let child = children.get("one").await?;
+    assert_eq!(child.data["data"], json!({"size": "1", "note": "first"}));
+    assert_eq!(
+        child.metadata.labels.as_ref().map(|it| it["tier"].as_str()),
+        Some("gold")
+    );
+    let owners = child.metadata.owner_references.unwrap_or_default();
+    assert_eq!(owners[0].uid, owner.metadata.uid.unwrap_or_default());
+    let managers = child.metadata.managed_fields.unwrap_or_default();
+    assert_eq!(managers[0].manager.as_deref(), Some("fixture"));
+
+    children
+        .merge("one", json!({"data": {"theirs": "stays"}}))
+        .await?;
+    fixture
+        .objects
+        .merge("one", json!({"spec": {"size": 2}}))
+        .await?;
+    assert_eq!(fixture.next_report().await, "applied one");
+    let child = children.get("one").await?;
+    assert_eq!(child.data["data"], json!({"size": "2", "theirs": "stays"}));
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn an_object_without_this_owner_is_not_taken_over() -> TestResult {
+    let mut fixture = HandlerFixture::new("apply-foreign").await?;
+    let handler = ChangeHandler::new("keep_child", On::create());
+    let handlers = fixture
+        .resource()
+        .change(handler.retries(1), |scripts, cx| {
+            Box::pin(keep_child(scripts, cx))
+        })
+        .build();
+    let children = fixture.sandbox.objects("v1", "ConfigMap").await?;
+    let theirs = children
+        .create("one", json!({"data": {"key": "theirs"}}))
+        .await?;
+    let operator = fixture.start(handlers).await?;
+    fixture.create("one", 1).await?;
+    let report = fixture.next_report().await;
+    assert_eq!(
+        report,
+        "the ConfigMap one exists, and this object does not own it"
+    );
+    let now = children.get("one").await?;
+    assert_eq!(
+        now.metadata.resource_version,
+        theirs.metadata.resource_version
+    );
     operator.stop().await
 }

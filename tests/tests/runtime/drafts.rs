@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kopf_runtime::{
     ChangeContext, ChangeHandler, DaemonHandler, EventHandler, HandlerError, HandlerResult,
-    HasConditions, HasSpec, HasStatus, On, Resource, SubHandler, TimerHandler,
+    HasConditions, HasSpec, HasStatus, Old, On, Resource, SubHandler, TimerHandler,
 };
 use kopf_tests::TestResult;
 use kube::ResourceExt as _;
@@ -297,6 +297,39 @@ async fn daemons_timers_and_event_handlers_have_drafts_too() -> TestResult {
         .await?;
     fixture.objects.delete("one").await?;
     fixture.objects.wait_gone("one").await?;
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn the_former_state_has_the_type_of_the_object() -> TestResult {
+    async fn compare(scripts: &HandlerScripts, cx: &mut ChangeContext<Widget>) -> HandlerResult {
+        let place = cx.blocking(|| "on a thread").await?;
+        let old = match cx.old() {
+            Old::Absent => "absent".to_owned(),
+            Old::Known(old) => format!("{} of {:?}", old.spec.size, old.metadata.name),
+            Old::Unknown => "unknown".to_owned(),
+        };
+        scripts.report(format!("{old}, {place}"));
+        Ok(())
+    }
+    let mut fixture = HandlerFixture::new("typed-old").await?;
+    let on = On::create().or(On::update());
+    let handlers = widgets(&fixture)
+        .change(ChangeHandler::new("compare", on), |scripts, cx| {
+            Box::pin(compare(scripts, cx))
+        })
+        .build();
+    let operator = fixture.start(handlers).await?;
+    fixture.create("one", 1).await?;
+    assert_eq!(fixture.next_report().await, "absent, on a thread");
+    fixture.wait_until_handled("one", 1).await?;
+    for size in [2, 3] {
+        let edit = json!({"spec": {"size": size}});
+        fixture.objects.merge("one", edit).await?;
+        let report = format!("{} of Some(\"one\"), on a thread", size - 1);
+        assert_eq!(fixture.next_report().await, report);
+        fixture.wait_until_handled("one", size).await?;
+    }
     operator.stop().await
 }
 

@@ -183,7 +183,7 @@ fn noise(length: usize, seed: u64) -> String {
 async fn objects_too_big_for_a_stored_copy_are_handled_too() -> TestResult {
     let mut fixture = HandlerFixture::new("big").await?;
     fixture.script("update_fn", |cx| {
-        let known = matches!(cx.old(), Old::Known(_));
+        let known = matches!(cx.old_raw(), Old::Known(_));
         let mut paths: Vec<String> = cx.diff().iter().map(|it| it.path.to_string()).collect();
         paths.sort();
         Ok(cx.set_result(&json!({"known": known, "paths": paths}))?)

@@ -47,6 +47,7 @@ type QueueReceiver = mpsc::Receiver<(Arc<ObjectKey>, QueueItem)>;
 
 /// Starts the parts of an operator.
 pub(super) struct PartStarter<'a> {
+    pub(super) name: &'static str,
     pub(super) client: Client,
     pub(super) settings: Arc<Settings>,
     pub(super) indices: Indices,
@@ -111,7 +112,6 @@ impl PartStarter<'_> {
 
     pub(super) async fn admission(
         &self,
-        operator: &'static str,
         options: Webhooks,
         webhooks: Vec<(ResourceSpec, RegisteredWebhook)>,
         namespaces: &Namespaces,
@@ -121,7 +121,7 @@ impl PartStarter<'_> {
         }
         let state = &self.observability.state;
         let started = RunningWebhooks::start(
-            operator,
+            self.name,
             options,
             webhooks,
             namespaces.into(),
@@ -224,6 +224,7 @@ impl PartStarter<'_> {
     pub(super) fn handler_services(&self, poster: Option<EventPoster>) -> Arc<OperatorServices> {
         Arc::new(OperatorServices {
             client: self.client.clone(),
+            field_manager: self.name.into(),
             poster,
             pause_gate: self.observability.state.pause_gate.clone(),
             indices: self.indices.clone(),

@@ -17,6 +17,8 @@ use crate::settings::{PostingLevel, ProgressPosting};
 /// The services that all handlers of an operator share.
 pub(crate) struct OperatorServices {
     pub(crate) client: Client,
+    /// The name of the operator, under which it applies children.
+    pub(crate) field_manager: Arc<str>,
     /// None if no Kubernetes events are to be posted.
     pub(crate) poster: Option<EventPoster>,
     pub(crate) pause_gate: PauseGate,

@@ -119,7 +119,7 @@ impl CallEnd {
             |message: &str| format!("failed with an exception and will ignore it: {message}");
         match self {
             Self::Returned(Ok(())) => None,
-            Self::Returned(Err(HandlerError { kind, message })) => Some(match kind {
+            Self::Returned(Err(HandlerError { kind, message, .. })) => Some(match kind {
                 HandlerErrorKind::Temporary { .. } | HandlerErrorKind::Waiting { .. } => {
                     format!("failed temporarily: {message}")
                 }

@@ -19,7 +19,7 @@ pub(crate) fn note_change(cx: &ChangeContext<Value>) {
         let parts = path.split('.').filter(|part| !part.is_empty());
         parts.fold(state.clone(), |value, part| value[part].clone())
     };
-    let old = known(cx.old()).map_or(Value::Null, part);
+    let old = known(cx.old_raw()).map_or(Value::Null, part);
     note_call(cx, &old, &part(cx.new_state()));
 }
 
