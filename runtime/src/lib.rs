@@ -72,6 +72,7 @@ mod queue;
 mod registration;
 mod settings;
 mod task;
+mod test_context;
 mod watch;
 
 pub use context::hierarchy;
@@ -135,6 +136,7 @@ pub use settings::{
     PostingLevel, PostingSettings, ProgressPosting, ProgressStore, QueueingSettings,
     ScanningSettings, Settings, ShutdownSettings, WatchingSettings,
 };
+pub use test_context::TestContext;
 pub use watch::WatchEventType;
 
 /// The version of the contract between generated code and this crate.

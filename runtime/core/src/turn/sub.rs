@@ -75,6 +75,13 @@ impl SubTurn {
         }
     }
 
+    /// The level below a declared handler that is called outside of a cycle.
+    #[must_use]
+    pub fn of(input: TurnInput, parent: HandlerId, now: Timestamp) -> Self {
+        let level = SubLevel::new(parent, FieldPath::root());
+        Self::open(input, Arc::default(), level, [], now)
+    }
+
     /// The handler that registered these.
     #[must_use]
     pub fn parent(&self) -> &HandlerId {

@@ -1,0 +1,141 @@
+//! Unit tests of handlers, as users write them.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::ResourceExt as _;
+use serde_json::json;
+
+use super::*;
+use crate::HandlerResult;
+use crate::handler::SubHandler;
+
+fn config(name: &str, value: &str) -> ConfigMap {
+    let mut config = ConfigMap::default();
+    config.metadata.name = Some(name.to_owned());
+    config.metadata.namespace = Some("here".to_owned());
+    config.data = Some([("key".to_owned(), value.to_owned())].into());
+    config
+}
+
+async fn relabel(cx: &mut ChangeContext<ConfigMap>) -> HandlerResult {
+    let known = |config: &ConfigMap| config.data.clone().unwrap_or_default()["key"].clone();
+    let before = cx.old().known().map(known).unwrap_or_default();
+    let label = format!("{before}-{}", known(cx.object()));
+    let labels = cx.metadata_mut().labels.get_or_insert_default();
+    labels.insert("seen".to_owned(), label);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_change_handler_is_tested_with_values() {
+    let mut cx = TestContext::new(&config("one", "a")).change();
+    assert_eq!((cx.reason(), cx.retry()), (Reason::Create, 0));
+    assert_eq!((cx.name(), cx.namespace()), ("one", Some("here")));
+    assert!(relabel(&mut cx).await.is_ok());
+    assert_eq!(cx.draft().labels()["seen"], "-a");
+
+    let updated = TestContext::new(&config("one", "b")).old(&config("one", "a"));
+    let mut cx = updated.retry(2).handler("relabel").change();
+    assert_eq!((cx.reason(), cx.retry()), (Reason::Update, 2));
+    assert_eq!(cx.handler_id(), "relabel");
+    assert_eq!(cx.diff().to_string(), r#"change data.key: "a" -> "b""#);
+    assert!(relabel(&mut cx).await.is_ok());
+    let changes = json!({"metadata": {"labels": {"seen": "a-b"}}});
+    assert_eq!(cx.changes(), changes);
+}
+
+#[tokio::test]
+async fn a_former_state_can_be_unknown() {
+    let cx = TestContext::new(&config("one", "b")).old_hashed(&config("one", "a"));
+    let cx = cx.field::<ConfigMap, String>("data.key");
+    assert_eq!(cx.old_value(), Old::Unknown);
+    assert_eq!(cx.new_value().map(String::as_str), Some("b"));
+    assert!(matches!(cx.old(), Old::Unknown));
+}
+
+#[tokio::test]
+async fn changes_contain_patches_and_edits() {
+    let cx = TestContext::new(&json!({"status": {"list": [1]}})).change::<Value>();
+    cx.patch().set("status.phase", "New");
+    cx.edit(|object| object["status"]["list"] = json!([1, 2]));
+    let changes = json!({"status": {"phase": "New", "list": [1, 2]}});
+    assert_eq!(cx.changes(), changes);
+}
+
+#[tokio::test]
+async fn memos_and_indices_are_those_of_the_test() {
+    #[derive(Default)]
+    struct Seen(u32);
+    impl crate::Memo<Value> for Seen {}
+    struct ByName;
+    impl Index for ByName {
+        type Key = String;
+        type Value = u32;
+        const NAME: &'static str = "by_name";
+    }
+    let context = TestContext::new(&json!({})).memo(Seen(3));
+    let context = context.index(ByName, [("a".to_owned(), 1)]);
+    let cx = context
+        .index(ByName, [("a".to_owned(), 2)])
+        .change::<Value>();
+    assert_eq!(cx.memo::<Seen>().0, 3);
+    let mut values = cx.index(ByName).get("a");
+    values.sort_unstable();
+    assert_eq!(values, [1, 2]);
+}
+
+#[tokio::test]
+async fn without_a_client_every_request_fails() {
+    let cx = TestContext::new(&config("one", "a")).change::<ConfigMap>();
+    let error = cx.apply(ConfigMap::default()).await.unwrap_err();
+    let message = "a unit test without a client sends no requests: \
+                   GET /api/v1/namespaces/here/configmaps/one";
+    assert!(error.to_string().contains(message), "{error}");
+    let cx = TestContext::new(&config("one", "a")).timer::<ConfigMap>();
+    cx.patch().label("a", "b");
+    let error = cx.write().await.unwrap_err();
+    assert!(error.to_string().contains("sends no requests"), "{error}");
+}
+
+#[tokio::test]
+async fn all_contexts_can_be_built() {
+    let context = || TestContext::new(&config("one", "a"));
+    let event = context().event::<ConfigMap>(WatchEventType::Added);
+    assert_eq!(event.event_type(), WatchEventType::Added);
+    let mut timer = context().timer::<ConfigMap>();
+    timer.draft().immutable = Some(true);
+    assert_eq!(timer.changes(), json!({"immutable": true}));
+    let daemon = context().stopping().daemon::<ConfigMap>();
+    assert!(!daemon.sleep(Duration::from_secs(60)).await);
+    assert_eq!(daemon.object().name_any(), "one");
+    let indexing = context().indexing::<ConfigMap>();
+    assert_eq!(indexing.object().name_any(), "one");
+    let validation = context().old(&config("one", "b")).validation::<ConfigMap>();
+    assert_eq!(validation.operation(), Operation::Update);
+    let mut mutation = context().mutation::<ConfigMap>();
+    mutation.draft().immutable = Some(true);
+    assert_eq!(mutation.operation(), Operation::Create);
+    assert_eq!(mutation.changes(), json!({"immutable": true}));
+}
+
+#[tokio::test]
+async fn sub_handlers_run_in_a_test_too() {
+    let mut cx = TestContext::new(&json!({})).change::<Value>();
+    for item in ["a", "b"] {
+        cx.sub(SubHandler::new(item), move |cx| {
+            Box::pin(async move {
+                cx.draft()["status"][item] = true.into();
+                Ok(())
+            })
+        });
+    }
+    assert!(cx.run_subs().await.is_ok());
+    assert_eq!(cx.changes(), json!({"status": {"a": true, "b": true}}));
+}
+
+#[tokio::test]
+async fn blocking_work_runs_in_every_context() {
+    let cx = TestContext::new(&json!({})).change::<Value>();
+    assert_eq!(cx.blocking(|| 1 + 1).await.ok(), Some(2));
+    let panicked: HandlerResult = cx.blocking(|| panic!("no way")).await;
+    assert_eq!(panicked.unwrap_err().to_string(), "panicked: no way");
+}
