@@ -16,6 +16,7 @@ pub mod lower;
 pub mod member_names;
 pub mod object_parts;
 pub mod operator;
+pub mod param;
 pub mod rbac;
 pub mod resource;
 pub mod sample_object;

@@ -140,7 +140,7 @@ pub use test_context::TestContext;
 pub use watch::WatchEventType;
 
 /// The version of the contract between generated code and this crate.
-const CODEGEN_ABI: u32 = 2;
+const CODEGEN_ABI: u32 = 3;
 
 /// Stops the build of code that was generated for an incompatible version of this crate.
 ///

@@ -287,6 +287,12 @@ codes! {
     /// with its path, such as `crate::handlers::PodInfo`. All kinds in one index have the same types
     /// there.
     IndexType = "KG0640",
+    /// The type of a result or of a parameter is invalid.
+    ///
+    /// `result` and `param_type` are Rust types that own what they hold: `String` and not `&str`.
+    /// serde can write a result, and can read a parameter. Types of the standard library and of the operator's kinds need no path; write a type
+    /// of your own with its path, such as `crate::handlers::Usage`.
+    HandlerType = "KG0641",
     /// A selection is invalid.
     ///
     /// `select` selects kinds in one way: by `kind`, `plural`, `singular`,

@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::index::Index;
+use super::param::Param;
 use crate::load::manifest::{ErrorMode, Trigger};
 use crate::rust::RustType;
 
@@ -22,7 +23,9 @@ pub struct Handler {
     /// The treatment of failures.
     pub retry: RetryOptions,
     /// The value that every call receives.
-    pub param: Option<serde_json::Value>,
+    pub param: Option<Param>,
+    /// The type of the result; none if it returns nothing.
+    pub result: Option<RustType>,
 }
 
 /// The occasion on which a handler is called.

@@ -1,6 +1,7 @@
 //! The hooks of an operator (startup, cleanup, login, probe), with all names chosen.
 
 use super::handler::RetryOptions;
+use super::param::Param;
 pub use crate::load::manifest::HookKind;
 
 /// One method of the `Hooks` trait.
@@ -15,5 +16,5 @@ pub struct Hook {
     /// The treatment of failures.
     pub retry: RetryOptions,
     /// The value that every call receives.
-    pub param: Option<serde_json::Value>,
+    pub param: Option<Param>,
 }

@@ -43,7 +43,7 @@ pub enum InvalidIndexType {
     #[error("`{0}` is not a Rust type")]
     Syntax(String),
     /// The type borrows, or cannot be the type of a field.
-    #[error("`{0}` cannot be kept: an index owns what is in it")]
+    #[error("`{0}` cannot be kept: it borrows, or is not a type of a field")]
     NotOwned(String),
     /// The type has an unknown name.
     #[error("there is no type `{0}`")]
@@ -195,11 +195,11 @@ mod tests {
         assert_eq!(problem("Vec<"), "`Vec<` is not a Rust type");
         assert_eq!(
             problem("&str"),
-            "`&str` cannot be kept: an index owns what is in it"
+            "`&str` cannot be kept: it borrows, or is not a type of a field"
         );
         assert_eq!(
             problem("Box<dyn Fn()>"),
-            "`Box<dyn Fn()>` cannot be kept: an index owns what is in it"
+            "`Box<dyn Fn()>` cannot be kept: it borrows, or is not a type of a field"
         );
         assert_eq!(problem("Vec<PodInfo>"), "there is no type `PodInfo`");
     }

@@ -11,9 +11,9 @@ use crate::rust::RustType;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectParts {
     /// The spec, with `Option` if it may be absent.
-    pub spec: Option<ObjectPart>,
+    pub spec: Option<TypedMember>,
     /// The status, without its `Option`.
-    pub status: Option<ObjectPart>,
+    pub status: Option<TypedMember>,
     /// The conditions in the status, if they are as Kubernetes defines them.
     pub conditions: Option<ConditionList>,
 }
@@ -31,7 +31,7 @@ const OBSERVED_GENERATION: &str = "observedGeneration";
 
 /// A field of the type of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ObjectPart {
+pub struct TypedMember {
     /// The name of the field.
     pub field: RustIdent,
     /// Its type.
@@ -49,7 +49,7 @@ impl CustomResource {
             let (field, ident) = members.find(|(field, _)| field.json == name)?;
             let StructField { ty, nullable, .. } = field;
             let shape = |id| self.type_path(version, version.type_names.of(id));
-            Some(ObjectPart {
+            Some(TypedMember {
                 field: ident.clone(),
                 ty: wrapped(ty.rust(&shape), defaults.is_optional(field), *nullable)?,
             })
@@ -69,6 +69,14 @@ impl CustomResource {
         }
     }
 
+    /// The type that the status declares under a name; none if it declares no such field.
+    #[must_use]
+    pub fn result_type(&self, version: &TypedVersion, name: &str) -> Option<RustType> {
+        let status = self.structure(member(&version.root.body, "status")?)?;
+        let shape = |id| self.type_path(version, version.type_names.of(id));
+        Some(member(status, name)?.rust(&shape))
+    }
+
     fn conditions(&self, root: &StructShape) -> Option<ConditionList> {
         let status = self.structure(member(root, "status")?)?;
         let Ty::Vec(item) = member(status, "conditions")? else {
@@ -80,14 +88,14 @@ impl CustomResource {
             });
         }
         let condition = self.structure(item)?;
-        let is_text = |name: &&str| member(condition, name).is_some_and(|ty| self.is_text(ty));
+        let is_text = |name: &str| member(condition, name).is_some_and(|ty| self.is_text(ty));
         let is_other = |field: &StructField| {
             let name = field.json.as_str();
             name != OBSERVED_GENERATION && !CONDITION_MEMBERS.contains(&name)
         };
         let needs_other =
             |field: &StructField| is_other(field) && field.presence == FieldPresence::Required;
-        let fits = CONDITION_MEMBERS.iter().all(|name| is_text(&name))
+        let fits = CONDITION_MEMBERS.iter().all(|name| is_text(name))
             && !condition.fields.iter().any(needs_other);
         fits.then(|| ConditionList {
             observed_generation: matches!(member(condition, OBSERVED_GENERATION), Some(Ty::Int(_))),

@@ -1,5 +1,6 @@
 //! The admission webhooks of a kind, with all names chosen and all types resolved.
 
+use super::param::Param;
 use std::time::Duration;
 
 use super::handler::{HandlerFilter, TypedField};
@@ -31,7 +32,7 @@ pub struct Webhook {
     /// The objects that it reviews.
     pub filters: Vec<HandlerFilter>,
     /// The value that every call receives.
-    pub param: Option<serde_json::Value>,
+    pub param: Option<Param>,
 }
 
 /// The type of a webhook.

@@ -5,7 +5,7 @@ use syn::{Expr, parse_quote};
 use super::kind::declaration;
 use super::layout::wrap;
 use super::method::{ContextType, DOC_WIDTH, MethodSignature, TraitMethod};
-use super::registration::{Registration, param, retry_options};
+use super::registration::{Registration, retry_options, sort_setup};
 use crate::model::hook::{Hook, HookKind};
 use crate::rust::{RustItem, RustModule, ident};
 
@@ -43,14 +43,18 @@ fn method(hook: &Hook) -> TraitMethod {
     TraitMethod {
         name: hook.method.clone(),
         doc: wrap(doc, DOC_WIDTH),
-        shape: MethodSignature::Handler { context },
+        shape: MethodSignature::Handler {
+            context,
+            param: hook.param.as_ref().map(|param| param.ty.clone()),
+            result: None,
+        },
     }
 }
 
-fn registration(hook: &Hook) -> Registration {
+fn registration((place, hook): (usize, &Hook)) -> Registration {
     let id = &hook.id;
     let new: Expr = parse_quote!(::kopf_runtime::HookHandler::new(#id));
-    let declaration = param(retry_options(new, &hook.retry), hook.param.as_ref());
+    let declaration = retry_options(new, &hook.retry);
     let register = match hook.moment {
         HookKind::Startup => "startup",
         HookKind::Cleanup => "cleanup",
@@ -58,6 +62,7 @@ fn registration(hook: &Hook) -> Registration {
         HookKind::Probe => "probe",
     };
     Registration::new(register, vec![declaration], &hook.method)
+        .with_param(hook.param.as_ref(), place)
 }
 
 /// The module for these hooks; `None` if there are none.
@@ -70,10 +75,13 @@ pub fn module(hooks: &[Hook]) -> Option<RustModule> {
     let methods = methods(hooks);
     let methods = methods.iter().map(declaration);
     let start: Expr = parse_quote!(::kopf_runtime::Hooks::new(state));
-    let chain = hooks
-        .iter()
-        .map(registration)
-        .fold(start, |chain, registration| registration.call_on(chain));
+    let mut setup = Vec::new();
+    let registrations = hooks.iter().enumerate().map(registration);
+    let chain = registrations.fold(start, |chain, mut registration| {
+        setup.extend(registration.take_setup());
+        registration.call_on(chain)
+    });
+    sort_setup(&mut setup);
     let items = vec![
         RustItem::code(parse_quote! {
             /// The hooks that `kopf.yaml` declares under `operator.handlers`.
@@ -86,6 +94,7 @@ pub fn module(hooks: &[Hook]) -> Option<RustModule> {
             pub(super) fn handlers<S: #name>(
                 state: &::std::sync::Arc<S>,
             ) -> ::kopf_runtime::OperatorHandlers {
+                #(#setup)*
                 #chain.build()
             }
         }),

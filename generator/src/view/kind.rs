@@ -13,6 +13,9 @@ use crate::model::operator::HandledKind;
 use crate::model::status_subresource::StatusSubresource;
 use crate::rust::{RustItem, RustModule, documented, ident};
 
+/// The method of a trait that returns the memo of an object, unless a handler has that name.
+const MEMO_METHOD: &str = "memo";
+
 /// The module of one kind.
 #[must_use]
 pub fn module(kind: &HandledKind) -> RustModule {
@@ -51,6 +54,24 @@ fn handlers_trait(kind: &HandledKind, methods: &[TraitMethod]) -> RustItem {
             type Memo: ::kopf_runtime::Memo<#object>;
         }
     });
+    let is_free = methods.iter().all(|method| method.name != MEMO_METHOD);
+    let memo_method = kind
+        .memo
+        .as_ref()
+        .filter(|_| is_free)
+        .map(|_| -> syn::TraitItem {
+            let doc = format!(" The memo of the {noun} that a context is about.");
+            let (name, object) = (ident(MEMO_METHOD), kind.object_path());
+            parse_quote! {
+                #[doc = #doc]
+                fn #name<'a>(
+                    &self,
+                    cx: &'a impl ::kopf_runtime::ObjectContext<#object>,
+                ) -> &'a Self::Memo {
+                    cx.memo()
+                }
+            }
+        });
     let name = ident(&kind.handlers_trait());
     let methods = methods.iter().map(declaration);
     RustItem::code(parse_quote! {
@@ -58,6 +79,7 @@ fn handlers_trait(kind: &HandledKind, methods: &[TraitMethod]) -> RustItem {
         pub trait #name: ::std::marker::Send + ::std::marker::Sync + 'static {
             #memo
             #(#methods)*
+            #memo_method
         }
     })
 }
@@ -68,9 +90,10 @@ pub(super) fn declaration(method: &TraitMethod) -> syn::TraitItem {
     let name = ident(&method.name);
     let (argument, argument_type, result) = method.shape.parts();
     let argument = ident(argument);
+    let param = method.shape.param().into_iter();
     parse_quote! {
         #(#docs)*
-        fn #name(&self, #argument: #argument_type) -> #result;
+        fn #name(&self, #argument: #argument_type #(, param: #param)*) -> #result;
     }
 }
 
@@ -107,17 +130,23 @@ fn resource(kind: &HandledKind) -> RustItem {
     if kind.tracking == Tracking::Always {
         chain = call(chain, "track_always", []);
     }
-    let handlers = kind.handlers.iter().map(registration::handler);
-    let webhooks = kind.webhooks.iter().map(registration::webhook);
-    for registration in handlers.chain(webhooks) {
+    let mut setup = Vec::new();
+    let handlers = kind.handlers.iter().enumerate();
+    let handlers = handlers.map(|(place, handler)| registration::handler(handler, place));
+    let webhooks = kind.webhooks.iter().zip(kind.handlers.len()..);
+    let webhooks = webhooks.map(|(webhook, place)| registration::webhook(webhook, place));
+    for mut registration in handlers.chain(webhooks) {
+        setup.extend(registration.take_setup());
         chain = registration.call_on(chain);
     }
+    registration::sort_setup(&mut setup);
     let handlers_trait = ident(&kind.handlers_trait());
     let mut function: syn::ItemFn = parse_quote! {
         #[doc = #doc]
         pub(super) fn resource<#state: #handlers_trait>(
             state: &::std::sync::Arc<#state>,
         ) -> ::kopf_runtime::ResourceHandlers {
+            #(#setup)*
             #declared
         }
     };

@@ -72,6 +72,28 @@ fn inner(value: &Value) -> TokenStream {
     }
 }
 
+/// An integer, without the suffix of its type.
+pub(super) fn integer(value: i64) -> Expr {
+    let literal = Literal::u64_unsuffixed(value.unsigned_abs());
+    if value < 0 {
+        parse_quote!(-#literal)
+    } else {
+        parse_quote!(#literal)
+    }
+}
+
+/// A floating-point number.
+pub(super) fn float(value: f64) -> Expr {
+    let literal: Literal = format!("{:?}", value.abs())
+        .parse()
+        .expect("JSON has finite numbers");
+    if value.is_sign_negative() {
+        parse_quote!(-#literal)
+    } else {
+        parse_quote!(#literal)
+    }
+}
+
 /// A number; without a suffix, rustc takes an integer for an `i32`.
 fn number(number: &Number) -> TokenStream {
     let (minus, literal) = match (number.as_i64(), number.as_u64()) {

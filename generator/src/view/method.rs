@@ -10,6 +10,7 @@ use crate::model::handler::{
     TypedField,
 };
 use crate::model::operator::HandledKind;
+use crate::model::param::ParamType;
 use crate::model::webhook::{Webhook, WebhookEndpoint, WebhookRole};
 use crate::rust::{RustPath, RustType};
 use crate::view::layout::wrap;
@@ -37,6 +38,10 @@ pub enum MethodSignature {
     Handler {
         /// The context.
         context: ContextType,
+        /// The type of the parameter, if it takes one.
+        param: Option<ParamType>,
+        /// The type of the result, if it returns one.
+        result: Option<RustType>,
     },
     /// `delay(&self, object: &Kind) -> Duration`.
     Delay {
@@ -168,6 +173,8 @@ fn handler_method(kind: &HandledKind, handler: &Handler) -> TraitMethod {
         doc: wrap(&sentence(kind, handler), DOC_WIDTH),
         shape: MethodSignature::Handler {
             context: context(kind, handler),
+            param: handler.param.as_ref().map(|param| param.ty.clone()),
+            result: handler.result.clone(),
         },
     }
 }
@@ -212,6 +219,8 @@ fn webhook_method(kind: &HandledKind, webhook: &Webhook) -> TraitMethod {
                 WebhookRole::Validate => ContextType::Validation(object),
                 WebhookRole::Mutate => ContextType::Mutation(object),
             },
+            param: webhook.param.as_ref().map(|param| param.ty.clone()),
+            result: None,
         },
     }
 }
@@ -405,11 +414,28 @@ fn occasions(change: &ChangeTriggers) -> String {
 // === impl MethodSignature ===
 
 impl MethodSignature {
+    /// The type of the second argument, `param`, in a trait.
+    pub(super) fn param(&self) -> Option<syn::Type> {
+        match self {
+            Self::Handler { param, .. } => Some(match param.as_ref()? {
+                ParamType::Text => parse_quote!(&str),
+                ParamType::Integer => parse_quote!(i64),
+                ParamType::Float => parse_quote!(f64),
+                ParamType::Flag => parse_quote!(bool),
+                ParamType::Json => parse_quote!(&::serde_json::Value),
+                ParamType::Named(ty) => parse_quote!(&#ty),
+            }),
+            Self::Delay { .. } | Self::Predicate { .. } => None,
+        }
+    }
+
     /// The name and the type of the argument, and the type of the result, in a trait.
     pub(super) fn parts(&self) -> (&'static str, syn::Type, syn::Type) {
         match self {
-            Self::Handler { context } => {
-                let (argument, output) = (context.ty(), context.result());
+            Self::Handler {
+                context, result, ..
+            } => {
+                let (argument, output) = (context.ty(), context.output(result.as_ref()));
                 let result = parse_quote! {
                     impl ::std::future::Future<Output = #output> + ::std::marker::Send
                 };
@@ -430,9 +456,18 @@ impl MethodSignature {
     /// Visits the paths of the types.
     pub(super) fn for_each_path(&self, visit: &mut impl FnMut(&RustPath)) {
         match self {
-            Self::Handler { context } => {
+            Self::Handler {
+                context,
+                param,
+                result,
+            } => {
+                match param {
+                    Some(ParamType::Named(ty)) => ty.for_each_path(visit),
+                    Some(ParamType::Json) => RustType::json().for_each_path(visit),
+                    _ => {}
+                }
                 context.ty().for_each_path(visit);
-                context.result().for_each_path(visit);
+                context.output(result.as_ref()).for_each_path(visit);
             }
             Self::Delay { object } => object.for_each_path(visit),
             Self::Predicate { argument_type, .. } => argument_type.for_each_path(visit),
@@ -463,9 +498,12 @@ impl ContextType {
         RustType::generic(&runtime(name), arguments.into_iter().cloned())
     }
 
-    /// The result type of the method.
+    /// The return type of the method, with the type of its result if it returns one.
     #[must_use]
-    pub fn result(&self) -> RustType {
+    pub fn output(&self, result: Option<&RustType>) -> RustType {
+        if let Some(result) = result {
+            return RustType::generic(&runtime("HandlerResult"), [result.clone()]);
+        }
         match self {
             Self::Change(_)
             | Self::Field(..)

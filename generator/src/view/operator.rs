@@ -14,7 +14,7 @@ use crate::model::operator::{KindOrigin, Operator};
 use crate::rust::{Lint, RustItem, RustModule, RustPath, ident};
 
 /// The version of the interface between generated code and the runtime.
-pub const CODEGEN_ABI: u32 = 2;
+pub const CODEGEN_ABI: u32 = 3;
 
 /// A crate uses only a part of the generated code.
 const UNUSED: Lint = Lint {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use proc_macro2::Literal;
-use syn::{Expr, parse_quote};
+use syn::{Expr, Stmt, parse_quote};
 
 use super::expression::{call, text};
 use super::literal;
@@ -13,6 +13,7 @@ use crate::model::handler::{
     ChangeTriggers, DaemonOptions, FilterSubject, FilterTest, Handler, HandlerCause, HandlerFilter,
     RetryOptions, StartDelay, TimerOptions, TimerSchedule,
 };
+use crate::model::param::{Param, ParamType};
 use crate::model::webhook::{Webhook, WebhookEndpoint, WebhookRole};
 use crate::rust::{RustPath, ident};
 
@@ -22,6 +23,10 @@ pub(super) struct Registration {
     /// The arguments before the function.
     declaration: Vec<Expr>,
     method: syn::Ident,
+    param: Option<Expr>,
+    /// The statements that make the parameter.
+    setup: Vec<Stmt>,
+    has_result: bool,
 }
 
 // === impl Registration ===
@@ -32,19 +37,57 @@ impl Registration {
             register,
             declaration,
             method: ident(method),
+            param: None,
+            setup: Vec::new(),
+            has_result: false,
         }
+    }
+
+    /// The value of the second argument of the method.
+    ///
+    /// `place` tells the handlers of a function apart.
+    pub(super) fn with_param(self, param: Option<&Param>, place: usize) -> Self {
+        let Some(param) = param else {
+            return self;
+        };
+        let (value, setup) = param_value(param, &self.method, place);
+        Self {
+            param: Some(value),
+            setup,
+            ..self
+        }
+    }
+
+    /// The statements before the call.
+    pub(super) fn take_setup(&mut self) -> Vec<Stmt> {
+        std::mem::take(&mut self.setup)
+    }
+
+    fn with_result(self, has_result: bool) -> Self {
+        Self { has_result, ..self }
     }
 
     /// Calls the method that registers the handler.
     pub(super) fn call_on(self, receiver: Expr) -> Expr {
         let method = &self.method;
-        let function = parse_quote!(|state, cx| ::std::boxed::Box::pin(state.#method(cx)));
+        let param = self.param.into_iter();
+        let function = if self.has_result {
+            parse_quote! {
+                |state, cx| ::std::boxed::Box::pin(async move {
+                    let result = state.#method(cx #(, #param)*).await?;
+                    cx.set_result(&result)?;
+                    ::std::result::Result::Ok(())
+                })
+            }
+        } else {
+            parse_quote!(|state, cx| ::std::boxed::Box::pin(state.#method(cx #(, #param)*)))
+        };
         let arguments = self.declaration.into_iter().chain([function]);
         call(receiver, self.register, arguments)
     }
 }
 
-pub(super) fn webhook(webhook: &Webhook) -> Registration {
+pub(super) fn webhook(webhook: &Webhook, place: usize) -> Registration {
     let id = &webhook.id;
     let mut declaration: Expr = parse_quote!(::kopf_runtime::WebhookHandler::new(#id));
     if !webhook.operations.is_empty() {
@@ -92,23 +135,60 @@ pub(super) fn webhook(webhook: &Webhook) -> Registration {
         };
     }
     let declaration = other_filters(declaration, &webhook.filters);
-    let declaration = param(declaration, webhook.param.as_ref());
     let register = match webhook.role {
         WebhookRole::Validate => "validate",
         WebhookRole::Mutate => "mutate",
     };
     Registration::new(register, vec![declaration], &webhook.method)
+        .with_param(webhook.param.as_ref(), place)
 }
 
-pub(super) fn param(declaration: Expr, param: Option<&serde_json::Value>) -> Expr {
-    match param {
-        None => declaration,
-        Some(serde_json::Value::String(param)) => call(declaration, "param", [text(param)]),
-        Some(other) => call(declaration, "param", [json_argument(other)]),
-    }
+/// Puts the items of a function before its statements.
+pub(super) fn sort_setup(setup: &mut [Stmt]) {
+    setup.sort_by_key(|statement| !matches!(statement, Stmt::Item(_)));
 }
 
-pub(super) fn handler(handler: &Handler) -> Registration {
+/// The value of a parameter in its type. What is not a literal of Rust is a static variable, which
+/// the statements make when the operator starts.
+fn param_value(param: &Param, method: &syn::Ident, place: usize) -> (Expr, Vec<Stmt>) {
+    let value = &param.value;
+    let literal = match &param.ty {
+        ParamType::Text => text(value.as_str().unwrap_or_default()),
+        ParamType::Integer => literal::integer(value.as_i64().unwrap_or_default()),
+        ParamType::Float => literal::float(value.as_f64().unwrap_or_default()),
+        ParamType::Flag => {
+            let flag = value.as_bool().unwrap_or_default();
+            parse_quote!(#flag)
+        }
+        ParamType::Json => {
+            return static_param(
+                place,
+                &parse_quote!(::serde_json::Value),
+                &literal::json(value),
+            );
+        }
+        ParamType::Named(ty) => {
+            let json = literal::json(value);
+            let message = format!("`param` of `{method}` in kopf.yaml fits its type");
+            let decoded = parse_quote!(::serde_json::from_value(#json).expect(#message));
+            return static_param(place, &parse_quote!(#ty), &decoded);
+        }
+    };
+    (literal, Vec::new())
+}
+
+fn static_param(place: usize, ty: &syn::Type, value: &Expr) -> (Expr, Vec<Stmt>) {
+    let name = ident(&format!("PARAM_{place}"));
+    let setup = vec![
+        parse_quote! {
+            static #name: ::std::sync::LazyLock<#ty> = ::std::sync::LazyLock::new(|| #value);
+        },
+        parse_quote!(::std::sync::LazyLock::force(&#name);),
+    ];
+    (parse_quote!(&#name), setup)
+}
+
+pub(super) fn handler(handler: &Handler, place: usize) -> Registration {
     let id = &handler.id;
     let mut arguments: Vec<Expr> = Vec::new();
     let (register, new): (_, Expr) = match &handler.cause {
@@ -144,8 +224,10 @@ pub(super) fn handler(handler: &Handler) -> Registration {
     let declaration = retry_options(new, &handler.retry);
     let declaration = field_filters(declaration, handler);
     let declaration = other_filters(declaration, &handler.filters);
-    arguments.push(param(declaration, handler.param.as_ref()));
+    arguments.push(declaration);
     Registration::new(register, arguments, &handler.method)
+        .with_param(handler.param.as_ref(), place)
+        .with_result(handler.result.is_some())
 }
 
 fn daemon_declaration(id: &str, daemon: &DaemonOptions) -> Expr {

@@ -7,6 +7,7 @@ use askama::Template;
 use super::file_imports::{FileImports, is_in_runtime_prelude};
 use super::layout::{macro_call, opaque_macro_call, signature};
 use super::method::{ContextType, MethodSignature, PredicateArgument, TraitMethod};
+use crate::model::param::ParamType;
 use crate::rust::{RustPath, RustType};
 use crate::splice::ImportedNames;
 
@@ -46,9 +47,12 @@ pub fn stub(method: &TraitMethod, names: NameStyle<'_>) -> String {
 /// The stub with another body.
 #[must_use]
 pub(super) fn with_body(method: &TraitMethod, names: NameStyle<'_>, body: Vec<String>) -> String {
+    let mut arguments = vec!["&self".to_owned()];
     let (head, argument, result) = match &method.shape {
-        MethodSignature::Handler { context } => {
-            let result = names.ty(&context.result());
+        MethodSignature::Handler {
+            context, result, ..
+        } => {
+            let result = names.ty(&context.output(result.as_ref()));
             let context = names.ty(&context.ty());
             (
                 format!("async fn {}", method.name),
@@ -69,7 +73,13 @@ pub(super) fn with_body(method: &TraitMethod, names: NameStyle<'_>, body: Vec<St
             (format!("fn {}", method.name), argument, "bool".to_owned())
         }
     };
-    let arguments = ["&self".to_owned(), argument];
+    arguments.push(argument);
+    if let MethodSignature::Handler {
+        param: Some(param), ..
+    } = &method.shape
+    {
+        arguments.push(format!("_param: {}", names.param(param)));
+    }
     let view = StubView {
         doc: &method.doc,
         signature: signature(INDENT, &head, &arguments, &format!(" -> {result} {{")),
@@ -83,8 +93,10 @@ pub(super) fn with_body(method: &TraitMethod, names: NameStyle<'_>, body: Vec<St
 pub(super) const INDENT: usize = 4;
 
 fn body(method: &TraitMethod, names: NameStyle<'_>) -> Vec<String> {
-    let context = match &method.shape {
-        MethodSignature::Handler { context } => context,
+    let (context, result) = match &method.shape {
+        MethodSignature::Handler {
+            context, result, ..
+        } => (context, result),
         MethodSignature::Delay { .. } => {
             return vec![format!("{}::ZERO", names.prelude("Duration"))];
         }
@@ -109,7 +121,7 @@ fn body(method: &TraitMethod, names: NameStyle<'_>) -> Vec<String> {
             format!("\"{name} was called: {{}}\""),
             "cx.operation()".to_owned(),
         ],
-        ContextType::Daemon(_) => return daemon_body(name, names),
+        ContextType::Daemon(_) => return daemon_body(name, names, result.is_some()),
         ContextType::Probe => return probe_body(),
         ContextType::Index(..) => return index_body(name, names),
         ContextType::Startup | ContextType::Cleanup | ContextType::Login => vec![
@@ -127,6 +139,7 @@ fn body(method: &TraitMethod, names: NameStyle<'_>) -> Vec<String> {
         _ => macro_call(2 * INDENT, &info, &arguments, ";"),
     };
     lines.push(match context {
+        _ if result.is_some() => no_result(name, names),
         // Without credentials of its own, an operator uses those that kubectl would use.
         ContextType::Login => format!("{}::infer().await", names.prelude("Credentials")),
         _ => "Ok(())".to_owned(),
@@ -135,15 +148,25 @@ fn body(method: &TraitMethod, names: NameStyle<'_>) -> Vec<String> {
 }
 
 /// A daemon that logs every minute until it is stopped.
-fn daemon_body(name: &str, names: NameStyle<'_>) -> Vec<String> {
+fn daemon_body(name: &str, names: NameStyle<'_>, has_result: bool) -> Vec<String> {
     let minute = format!("{}::from_secs(60)", names.prelude("Duration"));
     let info = format!("{}!(\"{name} is running\");", names.prelude("info"));
     vec![
         format!("while cx.sleep({minute}).await {{"),
         format!("    {info}"),
         "}".to_owned(),
-        "Ok(())".to_owned(),
+        if has_result {
+            no_result(name, names)
+        } else {
+            "Ok(())".to_owned()
+        },
     ]
+}
+
+/// A stub cannot know a result.
+fn no_result(name: &str, names: NameStyle<'_>) -> String {
+    let error = names.prelude("HandlerError");
+    format!("Err({error}::permanent(\"{name} has no result yet\"))")
 }
 
 /// A probe that succeeds; it is called too often for a log line.
@@ -177,6 +200,17 @@ impl NameStyle<'_> {
     /// A type, with paths for the names that are not imported.
     pub(super) fn ty(self, ty: &RustType) -> String {
         ty.print(&mut |path| self.path(path))
+    }
+
+    fn param(self, param: &ParamType) -> String {
+        match param {
+            ParamType::Text => "&str".to_owned(),
+            ParamType::Integer => "i64".to_owned(),
+            ParamType::Float => "f64".to_owned(),
+            ParamType::Flag => "bool".to_owned(),
+            ParamType::Json => format!("&{}", self.ty(&RustType::json())),
+            ParamType::Named(ty) => format!("&{}", self.ty(ty)),
+        }
     }
 
     fn argument(self, argument: &PredicateArgument) -> String {

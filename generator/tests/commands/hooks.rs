@@ -28,7 +28,7 @@ fn an_operator_may_have_no_kinds() {
 
     use kopf_runtime::Operator;
 
-    const _: () = kopf_runtime::assert_codegen_abi(2);
+    const _: () = kopf_runtime::assert_codegen_abi(3);
 
     /// The operator, with the methods of `state` as its handlers.
     pub fn operator<S>(_state: S) -> Operator {

@@ -61,6 +61,10 @@ pub struct HandlerSection {
     pub when: Option<Spanned<String>>,
     /// Any value for the function; it is the same in every call.
     pub param: Option<Spanned<serde_json::Value>>,
+    /// The Rust type of `param`, such as `crate::handlers::Limits`; if left out, the type of the value itself: a text, an integer, a number, a boolean, or JSON.
+    pub param_type: Option<Spanned<String>>,
+    /// The Rust type of the result, such as `u32` or `crate::handlers::Usage`; if left out, the type that the schema of the status has under the id of the handler.
+    pub result: Option<Spanned<String>>,
     /// The meaning of an error that is neither temporary nor permanent by itself.
     pub errors: Option<Spanned<ErrorMode>>,
     /// The time limit for all attempts, from the first one.
@@ -229,6 +233,8 @@ impl ManifestReader<'_> {
             value: node.to_json(),
             span: node.span,
         });
+        let param_type = self.optional_string(&mut fields, "param_type");
+        let result = self.optional_string(&mut fields, "result");
         let errors = fields
             .optional("errors")
             .and_then(|node| self.word(node, "`errors`", ErrorMode::NAMES));
@@ -264,6 +270,8 @@ impl ManifestReader<'_> {
             annotations,
             when,
             param,
+            param_type,
+            result,
             errors,
             timeout,
             retries,

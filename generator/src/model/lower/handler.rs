@@ -12,6 +12,9 @@ use crate::model::handler::{
     ChangeTriggers, DaemonOptions, FilterSubject, FilterTest, Handler, HandlerCause, HandlerFilter,
     RetryOptions, StartDelay, TimerOptions, TimerSchedule, TypedField,
 };
+use crate::model::index::IndexType;
+use crate::model::param::{Param, ParamType};
+use crate::rust::RustType;
 
 impl Lowering<'_> {
     /// One handler per field that the entry names, or one if it names none.
@@ -28,6 +31,8 @@ impl Lowering<'_> {
         self.check(section, family.as_ref(), &fields);
         let filters = self.filters(section);
         let initial_delay = self.initial_delay(section);
+        let result = self.named_type(section.result.as_ref(), "not a type for a result");
+        let param = self.param(section);
         let sound = self.diagnostics.count(Severity::Error) == before;
         let (Some(method), Some(family), true) = (method, family, sound) else {
             return Vec::new();
@@ -36,13 +41,21 @@ impl Lowering<'_> {
             .id
             .as_ref()
             .map_or_else(|| section.function.value.clone(), |id| id.value.clone());
-        let make = |method: String, field: Option<TypedField>| Handler {
-            id: id.clone(),
-            method,
-            cause: cause(&family, section, field, initial_delay.clone()),
-            filters: filters.clone(),
-            retry: retry_options(section),
-            param: section.param.as_ref().map(|param| param.value.clone()),
+        let in_status = self.in_status;
+        let make = |method: String, field: Option<TypedField>| {
+            let mut handler = Handler {
+                id: id.clone(),
+                method,
+                cause: cause(&family, section, field, initial_delay.clone()),
+                filters: filters.clone(),
+                retry: retry_options(section),
+                param: param.clone(),
+                result: result.clone(),
+            };
+            if handler.result.is_none() {
+                handler.result = in_status(&handler.full_id());
+            }
+            handler
         };
         if fields.is_empty() {
             return vec![make(method, None)];
@@ -130,6 +143,51 @@ impl Lowering<'_> {
             }
         };
         Some(schedule)
+    }
+
+    fn param(&mut self, section: &HandlerSection) -> Option<Param> {
+        let named = self.named_type(section.param_type.as_ref(), "not a type for a parameter");
+        let Some(written) = &section.param else {
+            if let Some(written) = &section.param_type {
+                let message = "`param_type` needs `param`: it is the type of its value";
+                self.error(
+                    Code::HandlerOption,
+                    written.span,
+                    message,
+                    "of which value?",
+                );
+            }
+            return None;
+        };
+        let value = written.value.clone();
+        Some(match named {
+            Some(ty) => Param {
+                value,
+                ty: ParamType::Named(ty),
+            },
+            None => Param::of_literal(value),
+        })
+    }
+
+    /// A type that the manifest names.
+    fn named_type(
+        &mut self,
+        written: Option<&Spanned<String>>,
+        label: &'static str,
+    ) -> Option<RustType> {
+        let written = written?;
+        match IndexType::of_values(&written.value, self.kind_types) {
+            Ok(found) => Some(found.resolved),
+            Err(problem) => {
+                let help = "a type of your own is written with its path: `crate::handlers::Usage`";
+                self.push(
+                    Diagnostic::error(Code::HandlerType, problem.to_string())
+                        .at(self.source, written.span, label)
+                        .help(help),
+                );
+                None
+            }
+        }
     }
 
     fn initial_delay(&mut self, section: &HandlerSection) -> Option<StartDelay> {

@@ -1,10 +1,13 @@
 //! Lowers the hooks of the operator, and reports names that are used twice.
 
+use std::collections::BTreeMap;
+
 use super::lowering::{LimitsCheck, Lowering};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::load::manifest::{HookKind, HookSection, Manifest, Spanned};
 use crate::model::handler::RetryOptions;
 use crate::model::hook::Hook;
+use crate::model::param::Param;
 
 /// The hooks of the operator.
 pub(super) fn hooks(manifest: &Manifest, diagnostics: &mut Diagnostics) -> Vec<Hook> {
@@ -32,6 +35,8 @@ pub(super) fn hooks(manifest: &Manifest, diagnostics: &mut Diagnostics) -> Vec<H
             schema: None,
             limits: LimitsCheck::Enforced,
             resolve: &|_, _, _| None,
+            in_status: &|_| None,
+            kind_types: &BTreeMap::new(),
             diagnostics,
         };
         let Some(method) = lowering.identifier(name, key(moment)) else {
@@ -66,7 +71,10 @@ fn hook(section: &HookSection, moment: HookKind, name: &Spanned<String>, method:
             retries: section.retries.map(|retries| retries.value),
             backoff: section.backoff.map(|backoff| backoff.value.0),
         },
-        param: section.param.as_ref().map(|param| param.value.clone()),
+        param: section
+            .param
+            .as_ref()
+            .map(|param| Param::of_literal(param.value.clone())),
     }
 }
 

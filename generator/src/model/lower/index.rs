@@ -39,8 +39,8 @@ impl Lowering<'_> {
         mut self,
         section: &IndexSection,
         written: &HandlerSection,
-        kinds: &BTreeMap<String, RustPath>,
     ) -> Option<Handler> {
+        let kinds = self.kind_types;
         if let Some(value) = section.value.as_ref().filter(|_| section.field.is_none()) {
             let message = "`value` needs `field`: it is about the value of a field";
             self.push(
@@ -197,6 +197,8 @@ pub(super) fn as_handler(section: &IndexSection) -> HandlerSection {
         annotations: section.annotations.clone(),
         when: section.when.clone(),
         param: section.param.clone(),
+        param_type: None,
+        result: None,
         errors: section.errors,
         timeout: section.timeout,
         retries: section.retries,

@@ -10,6 +10,7 @@ use crate::load::manifest::{HandlerSection, ResourceSection, WebhookSection};
 use crate::load::schema::Schema;
 use crate::model::handler::{FilterSubject, FilterTest, Handler, HandlerCause, HandlerFilter};
 use crate::model::operator::{HandledKind, KindOrigin};
+use crate::model::param::{Param, ParamType};
 use crate::model::webhook::{Webhook, WebhookRole};
 
 /// Lowers the handlers of a kind whose module and trait have their names.
@@ -42,6 +43,10 @@ impl KindLowering<'_> {
         let resolve = |keys: &[String], span: Span, diagnostics: &mut Diagnostics| {
             fields.resolve(keys, source, span, diagnostics)
         };
+        let in_status = |id: &str| match &self.kind.origin {
+            KindOrigin::Custom(resource) => resource.result_type(resource.main_version(), id),
+            KindOrigin::Builtin(_) | KindOrigin::Selected(_) => None,
+        };
         let mut handlers: Vec<(Handler, &HandlerSection)> = Vec::new();
         for written in &section.handlers {
             let lowering = Lowering {
@@ -49,6 +54,8 @@ impl KindLowering<'_> {
                 schema: self.schema,
                 limits: LimitsCheck::Enforced,
                 resolve: &resolve,
+                in_status: &in_status,
+                kind_types: self.kind_types,
                 diagnostics: self.diagnostics,
             };
             for handler in lowering.handler(written) {
@@ -64,9 +71,11 @@ impl KindLowering<'_> {
                 schema: self.schema,
                 limits: LimitsCheck::Enforced,
                 resolve: &resolve,
+                in_status: &in_status,
+                kind_types: self.kind_types,
                 diagnostics: self.diagnostics,
             };
-            if let Some(handler) = lowering.index(written, as_handler, self.kind_types)
+            if let Some(handler) = lowering.index(written, as_handler)
                 && self.is_new(&handler, as_handler, &handlers)
             {
                 handlers.push((handler, as_handler));
@@ -79,6 +88,8 @@ impl KindLowering<'_> {
                 schema: self.schema,
                 limits: LimitsCheck::Enforced,
                 resolve: &resolve,
+                in_status: &in_status,
+                kind_types: self.kind_types,
                 diagnostics: self.diagnostics,
             };
             if let Some(webhook) = lowering.webhook(written, self.kind, self.unmanaged_webhooks)
@@ -87,6 +98,7 @@ impl KindLowering<'_> {
                 webhooks.push((webhook, written));
             }
         }
+        share_params(&mut handlers);
         self.check_methods(&handlers, &webhooks);
         implied_notes::add_notes(source, self.kind, &handlers, self.diagnostics);
         (
@@ -194,6 +206,34 @@ impl KindLowering<'_> {
     }
 }
 
+/// Gives the parameters of handlers that share a method the type that holds them all.
+fn share_params(handlers: &mut [(Handler, &HandlerSection)]) {
+    let mut common: BTreeMap<String, Option<ParamType>> = BTreeMap::new();
+    for (handler, _) in &*handlers {
+        let Some(param) = &handler.param else {
+            continue;
+        };
+        common
+            .entry(handler.method.clone())
+            .and_modify(|known| *known = known.as_ref().and_then(|it| it.common(&param.ty)))
+            .or_insert_with(|| Some(param.ty.clone()));
+    }
+    for (handler, _) in handlers {
+        if let Some(param) = &mut handler.param
+            && let Some(Some(ty)) = common.get(&handler.method)
+        {
+            param.ty = ty.clone();
+        }
+    }
+}
+
+fn with_param(context: String, param: Option<&Param>) -> String {
+    match param {
+        Some(param) => format!("{context}, with {} as its `param`,", param.ty.words()),
+        None => context,
+    }
+}
+
 fn webhook_uses(webhook: &Webhook, written: &WebhookSection) -> Vec<(String, MethodUse)> {
     let span = written.function().map_or(written.span, |name| name.span);
     let object = if webhook.endpoint.has_the_object() {
@@ -205,6 +245,7 @@ fn webhook_uses(webhook: &Webhook, written: &WebhookSection) -> Vec<(String, Met
         WebhookRole::Validate => format!("a validation of {object}"),
         WebhookRole::Mutate => format!("a mutation of {object}"),
     };
+    let signature = with_param(signature, webhook.param.as_ref());
     let field = webhook
         .field
         .as_ref()
@@ -226,10 +267,15 @@ fn uses(handler: &Handler, written: &HandlerSection) -> Vec<(String, MethodUse)>
         HandlerCause::Timer(_) => "the object of a timer".to_owned(),
         HandlerCause::Index(indexing) => format!("an object for `{}`", indexing.index.name),
     };
+    let context = with_param(context, handler.param.as_ref());
+    let signature = match &handler.result {
+        Some(result) => format!("{context} and returns {}", result.short()),
+        None => context,
+    };
     let mut uses = vec![(
         handler.method.clone(),
         MethodUse {
-            signature: context,
+            signature,
             span: written.function.span,
         },
     )];

@@ -1,13 +1,13 @@
 //! The context in which one handler, index, webhook or hook of the manifest is lowered.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Span};
 use crate::load::manifest::{Spanned, Trigger};
 use crate::load::names::QuotedName;
 use crate::load::schema::Schema;
 use crate::model::handler::TimerSchedule;
-use crate::rust::RustType;
+use crate::rust::{RustPath, RustType};
 
 /// Resolves a field of the kind to its type; reports a field that does not exist.
 pub(super) type ResolveField<'a> =
@@ -20,6 +20,10 @@ pub(super) struct Lowering<'a> {
     pub(super) schema: Option<&'a Schema>,
     pub(super) limits: LimitsCheck,
     pub(super) resolve: &'a ResolveField<'a>,
+    /// The type that the status has under the id of a handler.
+    pub(super) in_status: &'a dyn Fn(&str) -> Option<RustType>,
+    /// The types of all kinds of the operator, with their paths.
+    pub(super) kind_types: &'a BTreeMap<String, RustPath>,
     pub(super) diagnostics: &'a mut Diagnostics,
 }
 

@@ -210,6 +210,8 @@ fn as_handler(section: &WebhookSection, function: &Spanned<String>) -> HandlerSe
         annotations: section.annotations.clone(),
         when: section.when.clone(),
         param: section.param.clone(),
+        param_type: None,
+        result: None,
         errors: None,
         timeout: None,
         retries: None,
