@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use kopf_runtime::Operator;
 
-const _: () = kopf_runtime::assert_codegen_abi(2);
+const _: () = kopf_runtime::assert_codegen_abi(3);
 
 /// The operator, with the methods of `state` as its handlers.
 pub fn operator<S>(state: S) -> Operator

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use kopf_runtime::{
-    EventContext, EventHandler, HandlerResult, Memo, Resource, ResourceHandlers,
-    ResourceSpec, Scope, StatusSubresource,
+    EventContext, EventHandler, HandlerResult, Memo, ObjectContext, Resource,
+    ResourceHandlers, ResourceSpec, Scope, StatusSubresource,
 };
 
 pub use k8s_openapi::api::core::v1::Pod;
@@ -20,6 +20,11 @@ pub trait PodHandlers: Send + Sync + 'static {
         &self,
         cx: &mut EventContext<Pod>,
     ) -> impl Future<Output = HandlerResult> + Send;
+
+    /// The memo of the Pod that a context is about.
+    fn memo<'a>(&self, cx: &'a impl ObjectContext<Pod>) -> &'a Self::Memo {
+        cx.memo()
+    }
 }
 
 /// The API resource of Pod, and the registration of the methods.

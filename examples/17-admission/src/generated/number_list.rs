@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use kopf_runtime::{
-    AdmissionResult, MutationContext, Operation, Resource, ResourceHandlers,
+    AdmissionResult, HasSpec, MutationContext, Operation, Resource, ResourceHandlers,
     ResourceSpec, Scope, StatusSubresource, ValidationContext, WebhookHandler,
 };
 
@@ -92,4 +92,16 @@ pub(super) fn resource<S: NumberListHandlers>(state: &Arc<S>) -> ResourceHandler
             |state, cx| Box::pin(state.convert_numbers_if_possible(cx)),
         )
         .build()
+}
+
+impl HasSpec for NumberList {
+    type Spec = super::types::number_list::v1::NumberListSpec;
+
+    fn spec(&self) -> &Self::Spec {
+        &self.spec
+    }
+
+    fn spec_mut(&mut self) -> &mut Self::Spec {
+        &mut self.spec
+    }
 }

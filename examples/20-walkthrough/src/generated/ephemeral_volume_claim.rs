@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kopf_runtime::{
-    ChangeContext, ChangeHandler, FieldContext, FieldHandler, HandlerResult, On,
-    Resource, ResourceHandlers, ResourceSpec, Scope, StatusSubresource,
+    ChangeContext, ChangeHandler, FieldContext, FieldHandler, HandlerResult, HasSpec,
+    HasStatus, On, Resource, ResourceHandlers, ResourceSpec, Scope, StatusSubresource,
 };
+use serde_json::Value;
 
 pub use super::types::ephemeral_volume_claim::v1::{EphemeralVolumeClaim, Quantity};
 
@@ -17,7 +18,7 @@ pub trait EphemeralVolumeClaimHandlers: Send + Sync + 'static {
     fn create_fn(
         &self,
         cx: &mut ChangeContext<EphemeralVolumeClaim>,
-    ) -> impl Future<Output = HandlerResult> + Send;
+    ) -> impl Future<Output = HandlerResult<Value>> + Send;
 
     /// Called when `spec.size` of an EphemeralVolumeClaim is changed by an update.
     fn resize(
@@ -47,7 +48,11 @@ pub(super) fn resource<S: EphemeralVolumeClaimHandlers>(
     Resource::<EphemeralVolumeClaim, S>::new(spec, state)
         .change(
             ChangeHandler::new("create_fn", On::create()),
-            |state, cx| Box::pin(state.create_fn(cx)),
+            |state, cx| Box::pin(async move {
+                let result = state.create_fn(cx).await?;
+                cx.set_result(&result)?;
+                Ok(())
+            }),
         )
         .field(
             FieldHandler::new("resize", "spec.size").on(On::update()),
@@ -58,4 +63,28 @@ pub(super) fn resource<S: EphemeralVolumeClaimHandlers>(
             |state, cx| Box::pin(state.relabel(cx)),
         )
         .build()
+}
+
+impl HasSpec for EphemeralVolumeClaim {
+    type Spec = super::types::ephemeral_volume_claim::v1::EphemeralVolumeClaimSpec;
+
+    fn spec(&self) -> &Self::Spec {
+        &self.spec
+    }
+
+    fn spec_mut(&mut self) -> &mut Self::Spec {
+        &mut self.spec
+    }
+}
+
+impl HasStatus for EphemeralVolumeClaim {
+    type Status = BTreeMap<String, Value>;
+
+    fn status(&self) -> Option<&Self::Status> {
+        self.status.as_ref()
+    }
+
+    fn status_mut(&mut self) -> &mut Option<Self::Status> {
+        &mut self.status
+    }
 }

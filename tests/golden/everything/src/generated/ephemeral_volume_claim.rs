@@ -2,15 +2,16 @@
 //! EphemeralVolumeClaim (kopf.dev/v1): the type, the handler trait, and the registration of its methods.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use kopf_runtime::{
     AdmissionResult, ChangeContext, ChangeHandler, DaemonContext, DaemonHandler,
     ErrorMode, EventContext, EventHandler, FieldContext, FieldHandler, HandlerResult,
-    IndexContext, IndexHandler, IndexResult, Memo, MutationContext, On, Operation,
-    Resource, ResourceHandlers, ResourceSpec, Scope, StatusSubresource, TextTest,
-    TimerContext, TimerHandler, ValidationContext, ValueTest, WebhookHandler, predicate,
+    HasSpec, HasStatus, IndexContext, IndexHandler, IndexResult, Memo, MutationContext,
+    ObjectContext, On, Operation, Resource, ResourceHandlers, ResourceSpec, Scope,
+    StatusSubresource, TextTest, TimerContext, TimerHandler, ValidationContext,
+    ValueTest, WebhookHandler, predicate,
 };
 use serde_json::Value;
 
@@ -43,10 +44,26 @@ pub trait EphemeralVolumeClaimHandlers: Send + Sync + 'static {
         cx: &mut ChangeContext<EphemeralVolumeClaim>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
+    /// Called when an EphemeralVolumeClaim is created.
+    fn measured(
+        &self,
+        cx: &mut ChangeContext<EphemeralVolumeClaim>,
+        param: &BTreeMap<String, u32>,
+    ) -> impl Future<Output = HandlerResult<Vec<u32>>> + Send;
+
+    /// Called when an EphemeralVolumeClaim is created.
+    /// Called when an EphemeralVolumeClaim already exists when the operator starts.
+    fn scaled(
+        &self,
+        cx: &mut ChangeContext<EphemeralVolumeClaim>,
+        param: f64,
+    ) -> impl Future<Output = HandlerResult> + Send;
+
     /// Called when an EphemeralVolumeClaim already exists when the operator starts.
     fn r#type(
         &self,
         cx: &mut ChangeContext<EphemeralVolumeClaim>,
+        param: &Value,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when `spec.size` of an EphemeralVolumeClaim changes.
@@ -65,12 +82,14 @@ pub trait EphemeralVolumeClaimHandlers: Send + Sync + 'static {
     fn reshape_spec_class(
         &self,
         cx: &mut FieldContext<EphemeralVolumeClaim, EphemeralVolumeClaimClass>,
+        param: &str,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when `spec.mounts` of an EphemeralVolumeClaim changes.
     fn reshape_spec_mounts(
         &self,
         cx: &mut FieldContext<EphemeralVolumeClaim, Vec<Mount>>,
+        param: &str,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when `spec.extra.any.depth` of an EphemeralVolumeClaim changes.
@@ -119,6 +138,7 @@ pub trait EphemeralVolumeClaimHandlers: Send + Sync + 'static {
     fn beat(
         &self,
         cx: &mut TimerContext<EphemeralVolumeClaim>,
+        param: i64,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called for an EphemeralVolumeClaim with `spec.size` once it has not changed for 5m.
@@ -197,6 +217,7 @@ pub trait EphemeralVolumeClaimHandlers: Send + Sync + 'static {
     fn anything(
         &self,
         cx: &mut ValidationContext<Value>,
+        param: &Value,
     ) -> impl Future<Output = AdmissionResult> + Send;
 
     /// Can change an EphemeralVolumeClaim before it is created.
@@ -213,12 +234,31 @@ pub trait EphemeralVolumeClaimHandlers: Send + Sync + 'static {
 
     /// Whether the filter of `anything` accepts the reviewed object.
     fn is_any_due(&self, object: &Value) -> bool;
+
+    /// The memo of the EphemeralVolumeClaim that a context is about.
+    fn memo<'a>(
+        &self,
+        cx: &'a impl ObjectContext<EphemeralVolumeClaim>,
+    ) -> &'a Self::Memo {
+        cx.memo()
+    }
 }
 
 /// The API resource of EphemeralVolumeClaim, and the registration of the methods.
 pub(super) fn resource<S: EphemeralVolumeClaimHandlers>(
     state: &Arc<S>,
 ) -> ResourceHandlers {
+    static PARAM_3: LazyLock<BTreeMap<String, u32>> = LazyLock::new(|| {
+        serde_json::from_value(serde_json::json!({"a": 1}))
+            .expect("`param` of `measured` in kopf.yaml fits its type")
+    });
+    static PARAM_6: LazyLock<Value> = LazyLock::new(|| {
+        serde_json::json!({"text": "quo\"te", "list": [1, 2.5, null, true]})
+    });
+    static PARAM_27: LazyLock<Value> = LazyLock::new(|| serde_json::json!([1, "two"]));
+    LazyLock::force(&PARAM_3);
+    LazyLock::force(&PARAM_6);
+    LazyLock::force(&PARAM_27);
     let spec = ResourceSpec {
         group: "kopf.dev",
         version: "v1",
@@ -252,11 +292,24 @@ pub(super) fn resource<S: EphemeralVolumeClaimHandlers>(
             |state, cx| Box::pin(state.release(cx)),
         )
         .change(
-            ChangeHandler::new("type", On::resume())
-                .param(
-                    serde_json::json!({"text": "quo\"te", "list": [1, 2.5, null, true]}),
-                ),
-            |state, cx| Box::pin(state.r#type(cx)),
+            ChangeHandler::new("measured", On::create()),
+            |state, cx| Box::pin(async move {
+                let result = state.measured(cx, &PARAM_3).await?;
+                cx.set_result(&result)?;
+                Ok(())
+            }),
+        )
+        .change(
+            ChangeHandler::new("scaled", On::create()),
+            |state, cx| Box::pin(state.scaled(cx, 1.0)),
+        )
+        .change(
+            ChangeHandler::new("EVC.scaled", On::resume()),
+            |state, cx| Box::pin(state.scaled(cx, -2.5)),
+        )
+        .change(
+            ChangeHandler::new("type", On::resume()),
+            |state, cx| Box::pin(state.r#type(cx, &PARAM_6)),
         )
         .field(
             FieldHandler::new("resize", "spec.size")
@@ -268,12 +321,12 @@ pub(super) fn resource<S: EphemeralVolumeClaimHandlers>(
             |state, cx| Box::pin(state.relabel(cx)),
         )
         .field(
-            FieldHandler::new("reshape", "spec.class").param("both"),
-            |state, cx| Box::pin(state.reshape_spec_class(cx)),
+            FieldHandler::new("reshape", "spec.class"),
+            |state, cx| Box::pin(state.reshape_spec_class(cx, "both")),
         )
         .field(
-            FieldHandler::new("reshape", "spec.mounts").param("both"),
-            |state, cx| Box::pin(state.reshape_spec_mounts(cx)),
+            FieldHandler::new("reshape", "spec.mounts"),
+            |state, cx| Box::pin(state.reshape_spec_mounts(cx, "both")),
         )
         .field(
             FieldHandler::new("extra_changed", "spec.extra.any.depth")
@@ -334,9 +387,8 @@ pub(super) fn resource<S: EphemeralVolumeClaimHandlers>(
                 .sharp()
                 .initial_delay(Duration::from_secs(60))
                 .retries(3)
-                .when(predicate::object(state, |state, object| state.is_due(object)))
-                .param(serde_json::json!(1)),
-            |state, cx| Box::pin(state.beat(cx)),
+                .when(predicate::object(state, |state, object| state.is_due(object))),
+            |state, cx| Box::pin(state.beat(cx, 1)),
         )
         .timer(
             TimerHandler::when_idle("settle", Duration::from_secs(300))
@@ -407,9 +459,10 @@ pub(super) fn resource<S: EphemeralVolumeClaimHandlers>(
         .validate(
             WebhookHandler::new("anything")
                 .all_subresources()
-                .when(predicate::object(state, |state, object| state.is_any_due(object)))
-                .param(serde_json::json!([1, "two"])),
-            |state, cx| Box::pin(state.anything(cx)),
+                .when(
+                    predicate::object(state, |state, object| state.is_any_due(object)),
+                ),
+            |state, cx| Box::pin(state.anything(cx, &PARAM_27)),
         )
         .mutate(
             WebhookHandler::new("default_class")
@@ -433,4 +486,28 @@ pub(super) fn resource<S: EphemeralVolumeClaimHandlers>(
             |state, cx| Box::pin(state.check_growth(cx)),
         )
         .build()
+}
+
+impl HasSpec for EphemeralVolumeClaim {
+    type Spec = super::types::ephemeral_volume_claim::v1::EphemeralVolumeClaimSpec;
+
+    fn spec(&self) -> &Self::Spec {
+        &self.spec
+    }
+
+    fn spec_mut(&mut self) -> &mut Self::Spec {
+        &mut self.spec
+    }
+}
+
+impl HasStatus for EphemeralVolumeClaim {
+    type Status = super::types::ephemeral_volume_claim::v1::EphemeralVolumeClaimStatus;
+
+    fn status(&self) -> Option<&Self::Status> {
+        self.status.as_ref()
+    }
+
+    fn status_mut(&mut self) -> &mut Option<Self::Status> {
+        &mut self.status
+    }
 }

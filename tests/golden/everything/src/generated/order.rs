@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use kopf_runtime::{
-    ChangeContext, ChangeHandler, HandlerResult, On, Resource, ResourceHandlers,
+    ChangeContext, ChangeHandler, HandlerResult, HasSpec, On, Resource, ResourceHandlers,
     ResourceSpec, Scope, StatusSubresource,
 };
 
@@ -35,4 +35,16 @@ pub(super) fn resource<S: OrderHandlers>(state: &Arc<S>) -> ResourceHandlers {
             |state, cx| Box::pin(state.ordered(cx)),
         )
         .build()
+}
+
+impl HasSpec for Order {
+    type Spec = Option<super::types::order::v1alpha1::OrderSpec>;
+
+    fn spec(&self) -> &Self::Spec {
+        &self.spec
+    }
+
+    fn spec_mut(&mut self) -> &mut Self::Spec {
+        &mut self.spec
+    }
 }

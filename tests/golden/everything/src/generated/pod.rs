@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use kopf_runtime::{
     DaemonContext, DaemonHandler, ErrorMode, EventContext, EventHandler, FieldContext,
-    FieldHandler, HandlerResult, IndexContext, IndexHandler, IndexResult, Memo, Resource,
-    ResourceHandlers, ResourceSpec, Scope, StatusSubresource, TextTest, TimerContext,
-    TimerHandler, predicate,
+    FieldHandler, HandlerResult, IndexContext, IndexHandler, IndexResult, Memo,
+    ObjectContext, Resource, ResourceHandlers, ResourceSpec, Scope, StatusSubresource,
+    TextTest, TimerContext, TimerHandler, predicate,
 };
 
 pub use k8s_openapi::api::core::v1::Pod;
@@ -47,6 +47,7 @@ pub trait PodHandlers: Send + Sync + 'static {
     fn pods_by_claim(
         &self,
         cx: &mut IndexContext<Pod>,
+        param: &str,
     ) -> impl Future<Output = IndexResult<PodsByClaim>> + Send;
 
     /// Returns the keys and values of a Pod in the index `everybody`.
@@ -60,6 +61,11 @@ pub trait PodHandlers: Send + Sync + 'static {
 
     /// Whether the filter of `pods_by_claim` accepts `status.phase`.
     fn is_active(&self, value: Option<&String>) -> bool;
+
+    /// The memo of the Pod that a context is about.
+    fn memo<'a>(&self, cx: &'a impl ObjectContext<Pod>) -> &'a Self::Memo {
+        cx.memo()
+    }
 }
 
 /// The API resource of Pod, and the registration of the methods.
@@ -107,9 +113,8 @@ pub(super) fn resource<S: PodHandlers>(state: &Arc<S>) -> ResourceHandlers {
                     "size",
                     predicate::text(state, |state, value| state.is_label(value)),
                 )
-                .annotation("kopf.dev/pause", TextTest::Absent)
-                .param("volumes"),
-            |state, cx| Box::pin(state.pods_by_claim(cx)),
+                .annotation("kopf.dev/pause", TextTest::Absent),
+            |state, cx| Box::pin(state.pods_by_claim(cx, "volumes")),
         )
         .index(Everybody, IndexHandler::new(), |state, cx| Box::pin(state.everybody(cx)))
         .build()

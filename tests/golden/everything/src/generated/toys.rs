@@ -8,8 +8,8 @@ use std::time::Duration;
 use kopf_runtime::{
     ChangeContext, ChangeHandler, DaemonContext, DaemonHandler, EventContext,
     EventHandler, FieldContext, FieldHandler, HandlerResult, IndexContext, IndexHandler,
-    IndexResult, Memo, On, Resource, ResourceHandlers, Selector, TextTest, TimerContext,
-    TimerHandler, predicate,
+    IndexResult, Memo, ObjectContext, On, Resource, ResourceHandlers, Selector, TextTest,
+    TimerContext, TimerHandler, predicate,
 };
 use serde_json::Value;
 
@@ -69,6 +69,11 @@ pub trait ToysHandlers: Send + Sync + 'static {
 
     /// The delay before `toy_follow` starts for an object of `Toys`.
     fn toy_patience(&self, object: &DynamicObject) -> Duration;
+
+    /// The memo of the object of `Toys` that a context is about.
+    fn memo<'a>(&self, cx: &'a impl ObjectContext<DynamicObject>) -> &'a Self::Memo {
+        cx.memo()
+    }
 }
 
 /// The selector, and the registration of the methods.

@@ -38,8 +38,33 @@ impl EphemeralVolumeClaimHandlers for Operator {
         Ok(())
     }
 
+    /// Called when an EphemeralVolumeClaim is created.
+    async fn measured(
+        &self,
+        cx: &mut ChangeContext<EphemeralVolumeClaim>,
+        _param: &BTreeMap<String, u32>,
+    ) -> HandlerResult<Vec<u32>> {
+        info!("measured was called: {}", cx.reason());
+        Err(HandlerError::permanent("measured has no result yet"))
+    }
+
+    /// Called when an EphemeralVolumeClaim is created.
     /// Called when an EphemeralVolumeClaim already exists when the operator starts.
-    async fn r#type(&self, cx: &mut ChangeContext<EphemeralVolumeClaim>) -> HandlerResult {
+    async fn scaled(
+        &self,
+        cx: &mut ChangeContext<EphemeralVolumeClaim>,
+        _param: f64,
+    ) -> HandlerResult {
+        info!("scaled was called: {}", cx.reason());
+        Ok(())
+    }
+
+    /// Called when an EphemeralVolumeClaim already exists when the operator starts.
+    async fn r#type(
+        &self,
+        cx: &mut ChangeContext<EphemeralVolumeClaim>,
+        _param: &Value,
+    ) -> HandlerResult {
         info!("type was called: {}", cx.reason());
         Ok(())
     }
@@ -63,6 +88,7 @@ impl EphemeralVolumeClaimHandlers for Operator {
     async fn reshape_spec_class(
         &self,
         cx: &mut FieldContext<EphemeralVolumeClaim, EphemeralVolumeClaimClass>,
+        _param: &str,
     ) -> HandlerResult {
         info!(old = ?cx.old_value(), new = ?cx.new_value(), "reshape_spec_class was called");
         Ok(())
@@ -72,6 +98,7 @@ impl EphemeralVolumeClaimHandlers for Operator {
     async fn reshape_spec_mounts(
         &self,
         cx: &mut FieldContext<EphemeralVolumeClaim, Vec<Mount>>,
+        _param: &str,
     ) -> HandlerResult {
         info!(old = ?cx.old_value(), new = ?cx.new_value(), "reshape_spec_mounts was called");
         Ok(())
@@ -126,7 +153,11 @@ impl EphemeralVolumeClaimHandlers for Operator {
     }
 
     /// Called for an EphemeralVolumeClaim every 1.5s.
-    async fn beat(&self, cx: &mut TimerContext<EphemeralVolumeClaim>) -> HandlerResult {
+    async fn beat(
+        &self,
+        cx: &mut TimerContext<EphemeralVolumeClaim>,
+        _param: i64,
+    ) -> HandlerResult {
         info!("beat was called: {}", cx.name());
         Ok(())
     }
@@ -234,7 +265,7 @@ impl EphemeralVolumeClaimHandlers for Operator {
     }
 
     /// Decides whether an EphemeralVolumeClaim or one of its subresources may be stored.
-    async fn anything(&self, cx: &mut ValidationContext<Value>) -> AdmissionResult {
+    async fn anything(&self, cx: &mut ValidationContext<Value>, _param: &Value) -> AdmissionResult {
         info!("anything was called: {}", cx.operation());
         Ok(())
     }

@@ -8,7 +8,7 @@ use crate::generated::hooks::Hooks;
 impl Hooks for Operator {
     /// Called when the operator starts. The operator sends no request to the cluster before this
     /// succeeds.
-    async fn prepare(&self, cx: &mut StartupContext) -> HandlerResult {
+    async fn prepare(&self, cx: &mut StartupContext, _param: &Value) -> HandlerResult {
         info!("prepare was called: attempt {}", cx.retry() + 1);
         Ok(())
     }
@@ -35,7 +35,7 @@ impl Hooks for Operator {
 
     /// Called for liveness probes, at most every ten seconds. The probe's response shows the result
     /// under the handler's id; a failure fails the probe, and Kubernetes restarts the operator.
-    async fn disk(&self, cx: &mut ProbeContext) -> HandlerResult {
+    async fn disk(&self, cx: &mut ProbeContext, _param: &Value) -> HandlerResult {
         cx.set_result(&"healthy")?;
         Ok(())
     }

@@ -41,7 +41,11 @@ impl PodHandlers for Operator {
     }
 
     /// Returns the keys and values of a Pod with `status.phase` in the index `pods_by_claim`.
-    async fn pods_by_claim(&self, cx: &mut IndexContext<Pod>) -> IndexResult<PodsByClaim> {
+    async fn pods_by_claim(
+        &self,
+        cx: &mut IndexContext<Pod>,
+        _param: &str,
+    ) -> IndexResult<PodsByClaim> {
         debug!("pods_by_claim was called: {}", cx.name());
         Ok(Vec::new())
     }

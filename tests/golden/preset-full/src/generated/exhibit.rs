@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use kopf_runtime::{
     AdmissionResult, ChangeContext, ChangeHandler, DaemonContext, DaemonHandler,
-    EventContext, EventHandler, FieldContext, FieldHandler, HandlerResult, IndexContext,
-    IndexHandler, IndexResult, MutationContext, On, Resource, ResourceHandlers,
-    ResourceSpec, Scope, StatusSubresource, TimerContext, TimerHandler,
+    EventContext, EventHandler, FieldContext, FieldHandler, HandlerResult, HasSpec,
+    HasStatus, IndexContext, IndexHandler, IndexResult, MutationContext, On, Resource,
+    ResourceHandlers, ResourceSpec, Scope, StatusSubresource, TimerContext, TimerHandler,
     ValidationContext, WebhookHandler,
 };
+use serde_json::Value;
 
 pub use super::indices::ByLabel;
 pub use super::types::exhibit::v1::Exhibit;
@@ -132,4 +133,28 @@ pub(super) fn resource<S: ExhibitHandlers>(state: &Arc<S>) -> ResourceHandlers {
             |state, cx| Box::pin(state.set_defaults(cx)),
         )
         .build()
+}
+
+impl HasSpec for Exhibit {
+    type Spec = Option<super::types::exhibit::v1::ExhibitSpec>;
+
+    fn spec(&self) -> &Self::Spec {
+        &self.spec
+    }
+
+    fn spec_mut(&mut self) -> &mut Self::Spec {
+        &mut self.spec
+    }
+}
+
+impl HasStatus for Exhibit {
+    type Status = BTreeMap<String, Value>;
+
+    fn status(&self) -> Option<&Self::Status> {
+        self.status.as_ref()
+    }
+
+    fn status_mut(&mut self) -> &mut Option<Self::Status> {
+        &mut self.status
+    }
 }
