@@ -4,6 +4,7 @@
 mod generated;
 mod handlers;
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::time::Duration;
 
@@ -17,9 +18,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .init();
+    let log = tracing_subscriber::fmt().with_writer(std::io::stderr);
+    log.init();
     let client = Client::try_default().await?;
     let namespace = std::env::var("NAMESPACE");
     let namespace = namespace.unwrap_or_else(|_| client.default_namespace().to_owned());
@@ -48,13 +48,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Prints the entries of the index if they have changed.
-fn show(fields: &IndexView<FieldByName>, shown: &mut Option<Vec<String>>) {
+fn show(fields: &IndexView<FieldByName>, shown: &mut Option<BTreeSet<String>>) {
     let fields = fields.read();
-    let mut lines: Vec<String> = fields
-        .iter()
-        .flat_map(|(name, values)| values.map(move |field| format!("{name}={field}")))
-        .collect();
-    lines.sort();
+    let entries = fields.iter();
+    let lines = entries.flat_map(|(name, values)| values.map(move |it| format!("{name}={it}")));
+    let lines = lines.collect();
     if shown.as_ref() != Some(&lines) {
         println!("The cluster has {lines:?}.");
         *shown = Some(lines);

@@ -23,11 +23,7 @@ async fn a_pod_is_created_for_an_object_and_garbage_collected_with_it() -> TestR
     let [pod] = found.as_slice() else {
         panic!("one Pod is made, not {found:#?}");
     };
-    assert!(
-        pod.name_any().starts_with("kopf-example-1-"),
-        "{}",
-        pod.name_any()
-    );
+    assert_eq!(pod.name_any(), EXAMPLE);
     assert_eq!(pod.labels()["somelabel"], "somevalue");
     assert_eq!(
         pod.owner_references()[0].uid,

@@ -27,17 +27,17 @@ async fn handlers_are_called_for_objects_that_match_their_filters() -> TestResul
     assert_eq!(
         lines_with(&operator, &all),
         [
-            "Label is matching.",
-            "Label is present.",
-            "Label is absent.",
-            "Label is accepted by the predicate.",
-            "Annotation is matching.",
-            "Annotation is present.",
-            "Annotation is absent.",
-            "Annotation is accepted by the predicate.",
-            "Object is accepted by the condition.",
-            "Field value is satisfied.",
-            "Field change is satisfied.",
+            "Label is matching: kopf-example-1",
+            "Label is present: kopf-example-1",
+            "Label is absent: kopf-example-1",
+            "Label is accepted by the predicate: kopf-example-1",
+            "Annotation is matching: kopf-example-1",
+            "Annotation is present: kopf-example-1",
+            "Annotation is absent: kopf-example-1",
+            "Annotation is accepted by the predicate: kopf-example-1",
+            "Object is accepted by the condition: kopf-example-1",
+            "Field value is satisfied: kopf-example-1",
+            "Field change is satisfied: kopf-example-1",
         ]
     );
     assert_eq!(operator.terminate().await?, Ending::Exit(0));
@@ -56,7 +56,7 @@ async fn handlers_are_called_for_objects_that_match_their_filters() -> TestResul
         .await?;
     assert_eq!(
         lines_with(&operator, &all),
-        ["Label is present.", "Object has items."]
+        ["Label is present: two", "Object has items: two"]
     );
     assert_eq!(operator.terminate().await?, Ending::Exit(0));
     Ok(())

@@ -35,8 +35,8 @@ async fn handlers_are_called_in_order_and_field_handlers_get_old_and_new_values(
     assert_eq!(
         lines_with(&operator, &MARKERS),
         [
-            "CREATED 1st",
-            "CREATED 2nd",
+            "CREATED 1st: kopf-example-1",
+            "CREATED 2nd: kopf-example-1",
             r#"FIELD CHANGED: Absent -> Some("value")"#,
             r#"UPDATED change spec.duration: "1m" -> "2m""#,
             r#"UPDATED change spec.field: "value" -> "changed""#,
@@ -52,6 +52,7 @@ async fn handlers_are_called_in_order_and_field_handlers_get_old_and_new_values(
     assert_eq!(
         lines_with(&operator, &MARKERS),
         ["RESUMED 1st", "RESUMED 2nd", "DELETED 1st", "DELETED 2nd"]
+            .map(|line| format!("{line}: {EXAMPLE}"))
     );
     assert_eq!(operator.terminate().await?, Ending::Exit(0));
     Ok(())

@@ -1,36 +1,31 @@
 //! Handlers for KopfExample objects.
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Container, EnvVar, Pod};
 use kopf_runtime::prelude::*;
-use kube::api::PostParams;
 
 use super::Operator;
 use crate::generated::kopf_example::{KopfExample, KopfExampleHandlers};
 
 impl KopfExampleHandlers for Operator {
     /// Called when a KopfExample is created.
-    async fn create_fn(&self, cx: &mut ChangeContext<KopfExample>) -> HandlerResult {
+    async fn create_fn(&self, cx: &mut ChangeContext<KopfExample>) -> HandlerResult<Value> {
         let spec = &cx.object().spec;
         let duration = spec.duration.as_deref().unwrap_or("0");
-        let mut pod: Pod = serde_json::from_value(json!({
-            "spec": {
-                "containers": [{
-                    "name": "the-only-one",
-                    "image": "busybox",
-                    "command": ["sh", "-x", "-c"],
-                    "args": [format!("echo FIELD=$FIELD; sleep {duration}")],
-                    "env": [{"name": "FIELD", "value": spec.field}],
-                }],
-            },
-        }))?;
-
-        // The Pod gets the namespace and the labels of the object, an owner reference to it, and a name
-        // that starts with its name.
-        cx.adopt(&mut pod)?;
-        let pod = cx.api().create(&PostParams::default(), &pod).await?;
-
+        let mut field = EnvVar::default();
+        (field.name, field.value) = ("FIELD".into(), spec.field.clone());
+        let mut pod = Pod::default();
+        pod.spec.get_or_insert_default().containers = vec![Container {
+            name: "the-only-one".into(),
+            image: Some("busybox".into()),
+            command: Some(["sh", "-x", "-c"].map(Into::into).into()),
+            args: Some(vec![format!("echo FIELD=$FIELD; sleep {duration}")]),
+            env: Some(vec![field]),
+            ..Container::default()
+        }];
+        // The Pod gets the name, the namespace and the labels of the object, and an owner reference to
+        // it.
+        let pod = cx.apply(pod).await?;
         info!("created the Pod {}", pod.name_any());
-        cx.set_result(&json!({"children": [pod.uid()]}))?;
-        Ok(())
+        Ok(json!({"children": [pod.uid()]}))
     }
 }

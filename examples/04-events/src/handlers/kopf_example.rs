@@ -2,7 +2,6 @@
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kopf_runtime::prelude::*;
-use kube::api::PostParams;
 
 use super::Operator;
 use crate::generated::kopf_example::{KopfExample, KopfExampleHandlers};
@@ -13,19 +12,12 @@ impl KopfExampleHandlers for Operator {
         cx.event("SomeType", "SomeReason", "Some message");
         cx.warn("SomeReason", "Some message");
         cx.info("SomeReason", "Some message");
-        if let Err(error) = "a lot".parse::<u32>() {
-            cx.exception("SomeReason", "Some exception:", error);
-        }
+        let error = "a lot".parse::<u32>().unwrap_err();
+        cx.exception("SomeReason", "Some exception:", error);
 
-        let mut child = ConfigMap::default();
-        cx.adopt(&mut child)?;
-        let child = cx
-            .api::<ConfigMap>()
-            .create(&PostParams::default(), &child)
-            .await?;
-        cx.recorder()
-            .on(&child)?
-            .info("SomeReason", format!("Made for {}", cx.name()));
+        let child = cx.apply(ConfigMap::default()).await?;
+        let message = format!("Made for {}", cx.name());
+        cx.recorder().on(&child)?.info("SomeReason", message);
         Ok(())
     }
 

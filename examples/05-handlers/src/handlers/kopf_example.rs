@@ -7,26 +7,26 @@ use crate::generated::kopf_example::{KopfExample, KopfExampleHandlers};
 
 impl KopfExampleHandlers for Operator {
     /// Called when a KopfExample already exists when the operator starts.
-    async fn resume_fn_1(&self, _: &mut ChangeContext<KopfExample>) -> HandlerResult {
-        info!("RESUMED 1st");
+    async fn resume_fn_1(&self, cx: &mut ChangeContext<KopfExample>) -> HandlerResult {
+        info!("RESUMED 1st: {}", cx.name());
         Ok(())
     }
 
     /// Called when a KopfExample is created.
-    async fn create_fn_1(&self, _: &mut ChangeContext<KopfExample>) -> HandlerResult {
-        info!("CREATED 1st");
+    async fn create_fn_1(&self, cx: &mut ChangeContext<KopfExample>) -> HandlerResult {
+        info!("CREATED 1st: {}", cx.name());
         Ok(())
     }
 
     /// Called when a KopfExample already exists when the operator starts.
-    async fn resume_fn_2(&self, _: &mut ChangeContext<KopfExample>) -> HandlerResult {
-        info!("RESUMED 2nd");
+    async fn resume_fn_2(&self, cx: &mut ChangeContext<KopfExample>) -> HandlerResult {
+        info!("RESUMED 2nd: {}", cx.name());
         Ok(())
     }
 
     /// Called when a KopfExample is created.
-    async fn create_fn_2(&self, _: &mut ChangeContext<KopfExample>) -> HandlerResult {
-        info!("CREATED 2nd");
+    async fn create_fn_2(&self, cx: &mut ChangeContext<KopfExample>) -> HandlerResult {
+        info!("CREATED 2nd: {}", cx.name());
         Ok(())
     }
 
@@ -37,14 +37,14 @@ impl KopfExampleHandlers for Operator {
     }
 
     /// Called when a KopfExample is being deleted.
-    async fn delete_fn_1(&self, _: &mut ChangeContext<KopfExample>) -> HandlerResult {
-        info!("DELETED 1st");
+    async fn delete_fn_1(&self, cx: &mut ChangeContext<KopfExample>) -> HandlerResult {
+        info!("DELETED 1st: {}", cx.name());
         Ok(())
     }
 
     /// Called when a KopfExample is being deleted.
-    async fn delete_fn_2(&self, _: &mut ChangeContext<KopfExample>) -> HandlerResult {
-        info!("DELETED 2nd");
+    async fn delete_fn_2(&self, cx: &mut ChangeContext<KopfExample>) -> HandlerResult {
+        info!("DELETED 2nd: {}", cx.name());
         Ok(())
     }
 

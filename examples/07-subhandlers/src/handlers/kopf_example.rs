@@ -9,13 +9,11 @@ impl KopfExampleHandlers for Operator {
     /// Called when a KopfExample is created.
     async fn create_fn(&self, cx: &mut ChangeContext<KopfExample>) -> HandlerResult {
         for item in cx.object().spec.items.clone().unwrap_or_default() {
-            cx.sub(SubHandler::new(&item), |_| Box::pin(create_item(item)));
+            cx.sub(SubHandler::new(&item), move |_| {
+                info!("=== Handling creation for {item}. ===");
+                Box::pin(async { Ok(()) })
+            });
         }
         Ok(())
     }
-}
-
-async fn create_item(item: String) -> HandlerResult {
-    info!("=== Handling creation for {item}. ===");
-    Ok(())
 }

@@ -7,14 +7,13 @@ use crate::generated::kopf_example::{KopfExample, KopfExampleHandlers};
 
 impl KopfExampleHandlers for Operator {
     /// Called when a KopfExample is created.
-    async fn create_fn(&self, cx: &mut ChangeContext<KopfExample>) -> HandlerResult {
+    async fn create_fn(&self, cx: &mut ChangeContext<KopfExample>) -> HandlerResult<Value> {
         info!("Something was logged here.");
         if cx.retry() == 0 {
             let soon = Duration::from_secs(1);
             return Err(HandlerError::temporary("Not at the first attempt.").after(soon));
         }
-        cx.set_result(&json!({"attempts": cx.retry() + 1}))?;
-        Ok(())
+        Ok(json!({"attempts": cx.retry() + 1}))
     }
 
     /// Called when a KopfExample is being deleted.

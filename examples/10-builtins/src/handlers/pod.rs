@@ -9,7 +9,8 @@ use crate::generated::pod::{Pod, PodHandlers};
 impl PodHandlers for Operator {
     /// Called when a Pod is created or already exists when the operator starts.
     async fn pod_in_sight(&self, cx: &mut ChangeContext<Pod>) -> HandlerResult {
-        let left = self.life.saturating_sub(cx.runtime());
+        let life = std::env::var("POD_LIFE_SECONDS").map_or(Ok(30), |seconds| seconds.parse())?;
+        let left = Duration::from_secs(life).saturating_sub(cx.runtime());
         if !left.is_zero() {
             let message = format!("Pod killing happens in {}s.", left.as_secs_f32().round());
             return Err(HandlerError::temporary(message).after(left));

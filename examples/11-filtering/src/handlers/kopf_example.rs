@@ -7,95 +7,98 @@ use crate::generated::kopf_example::{KopfExample, KopfExampleHandlers};
 
 impl KopfExampleHandlers for Operator {
     /// Called when a KopfExample is created.
-    async fn label_has_this_value(&self, _: &mut ChangeContext<KopfExample>) -> HandlerResult {
-        info!("Label is matching.");
+    async fn label_has_this_value(&self, cx: &mut ChangeContext<KopfExample>) -> HandlerResult {
+        info!("Label is matching: {}", cx.name());
         Ok(())
     }
 
     /// Called when a KopfExample is created.
-    async fn label_is_there(&self, _: &mut ChangeContext<KopfExample>) -> HandlerResult {
-        info!("Label is present.");
+    async fn label_is_there(&self, cx: &mut ChangeContext<KopfExample>) -> HandlerResult {
+        info!("Label is present: {}", cx.name());
         Ok(())
     }
 
     /// Called when a KopfExample is created.
-    async fn label_is_not_there(&self, _: &mut ChangeContext<KopfExample>) -> HandlerResult {
-        info!("Label is absent.");
+    async fn label_is_not_there(&self, cx: &mut ChangeContext<KopfExample>) -> HandlerResult {
+        info!("Label is absent: {}", cx.name());
         Ok(())
     }
 
     /// Called when a KopfExample is created.
-    async fn label_is_accepted(&self, _: &mut ChangeContext<KopfExample>) -> HandlerResult {
-        info!("Label is accepted by the predicate.");
+    async fn label_is_accepted(&self, cx: &mut ChangeContext<KopfExample>) -> HandlerResult {
+        info!("Label is accepted by the predicate: {}", cx.name());
         Ok(())
     }
 
     /// Called when a KopfExample is created.
-    async fn label_has_another_value(&self, _: &mut ChangeContext<KopfExample>) -> HandlerResult {
-        info!("Label is not matching; this line is never logged.");
+    async fn label_has_another_value(&self, cx: &mut ChangeContext<KopfExample>) -> HandlerResult {
+        info!("Label is not matching, never logged: {}", cx.name());
         Ok(())
     }
 
     /// Called when a KopfExample is created.
-    async fn annotation_has_this_value(&self, _: &mut ChangeContext<KopfExample>) -> HandlerResult {
-        info!("Annotation is matching.");
+    async fn annotation_has_this_value(
+        &self,
+        cx: &mut ChangeContext<KopfExample>,
+    ) -> HandlerResult {
+        info!("Annotation is matching: {}", cx.name());
         Ok(())
     }
 
     /// Called when a KopfExample is created.
-    async fn annotation_is_there(&self, _: &mut ChangeContext<KopfExample>) -> HandlerResult {
-        info!("Annotation is present.");
+    async fn annotation_is_there(&self, cx: &mut ChangeContext<KopfExample>) -> HandlerResult {
+        info!("Annotation is present: {}", cx.name());
         Ok(())
     }
 
     /// Called when a KopfExample is created.
-    async fn annotation_is_not_there(&self, _: &mut ChangeContext<KopfExample>) -> HandlerResult {
-        info!("Annotation is absent.");
+    async fn annotation_is_not_there(&self, cx: &mut ChangeContext<KopfExample>) -> HandlerResult {
+        info!("Annotation is absent: {}", cx.name());
         Ok(())
     }
 
     /// Called when a KopfExample is created.
-    async fn annotation_is_accepted(&self, _: &mut ChangeContext<KopfExample>) -> HandlerResult {
-        info!("Annotation is accepted by the predicate.");
+    async fn annotation_is_accepted(&self, cx: &mut ChangeContext<KopfExample>) -> HandlerResult {
+        info!("Annotation is accepted by the predicate: {}", cx.name());
         Ok(())
     }
 
     /// Called when a KopfExample is created.
     async fn annotation_has_another_value(
         &self,
-        _: &mut ChangeContext<KopfExample>,
+        cx: &mut ChangeContext<KopfExample>,
     ) -> HandlerResult {
-        info!("Annotation is not matching; this line is never logged.");
+        info!("Annotation is not matching, never logged: {}", cx.name());
         Ok(())
     }
 
     /// Called when a KopfExample is created.
-    async fn object_is_accepted(&self, _: &mut ChangeContext<KopfExample>) -> HandlerResult {
-        info!("Object is accepted by the condition.");
+    async fn object_is_accepted(&self, cx: &mut ChangeContext<KopfExample>) -> HandlerResult {
+        info!("Object is accepted by the condition: {}", cx.name());
         Ok(())
     }
 
     /// Called when a KopfExample is created.
-    async fn object_has_items(&self, _: &mut ChangeContext<KopfExample>) -> HandlerResult {
-        info!("Object has items.");
+    async fn object_has_items(&self, cx: &mut ChangeContext<KopfExample>) -> HandlerResult {
+        info!("Object has items: {}", cx.name());
         Ok(())
     }
 
     /// Called when a KopfExample is created, with `spec.field`.
     async fn field_has_this_value(
         &self,
-        _: &mut FieldContext<KopfExample, String>,
+        cx: &mut FieldContext<KopfExample, String>,
     ) -> HandlerResult {
-        info!("Field value is satisfied.");
+        info!("Field value is satisfied: {}", cx.name());
         Ok(())
     }
 
     /// Called when `spec.field` of a KopfExample is changed by an update.
     async fn field_changed_to_this_value(
         &self,
-        _: &mut FieldContext<KopfExample, String>,
+        cx: &mut FieldContext<KopfExample, String>,
     ) -> HandlerResult {
-        info!("Field change is satisfied.");
+        info!("Field change is satisfied: {}", cx.name());
         Ok(())
     }
 

@@ -23,7 +23,7 @@ impl PodHandlers for Operator {
 
     /// Called for every watch event of a Pod.
     async fn pod_task(&self, cx: &mut EventContext<Pod>) -> HandlerResult {
-        let mut task = cx.memo::<PodTask>().task.lock().await;
+        let mut task = self.memo(cx).task.lock().await;
         if cx.event_type() == WatchEventType::Deleted {
             if let Some(task) = task.take() {
                 info!("=> The task of {} ends with the Pod", cx.name());

@@ -24,15 +24,14 @@ impl KopfExampleHandlers for Operator {
     /// Runs for a KopfExample as long as the object exists.
     async fn background_async(&self, cx: &mut DaemonContext<KopfExample>) -> HandlerResult {
         while cx.sleep(PAUSE).await {
-            let object = cx.object();
-            let field = object.spec.field.as_deref().unwrap_or_default();
+            let field = cx.object().spec.field.clone().unwrap_or_default();
             info!("=> Ping from a task: field={field:?}, retry={}", cx.retry());
             if field == "fail" && cx.retry() == 0 {
                 return Err(HandlerError::temporary("Trying once more!").after(PAUSE));
             }
         }
         cx.patch()
-            .status(json!({"message": "Accompanying is finished."}));
+            .set("status.message", "Accompanying is finished.");
         Ok(())
     }
 

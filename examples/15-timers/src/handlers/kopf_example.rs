@@ -7,11 +7,9 @@ use crate::generated::kopf_example::{KopfExample, KopfExampleHandlers};
 
 impl KopfExampleHandlers for Operator {
     /// Called for a KopfExample every 1s.
-    async fn every_second(&self, cx: &mut TimerContext<KopfExample>) -> HandlerResult {
+    async fn every_second(&self, cx: &mut TimerContext<KopfExample>) -> HandlerResult<Value> {
         let ticks = cx.raw()["status"]["every_second"]["ticks"].as_u64();
-        let ticks = ticks.unwrap_or_default() + 1;
-        cx.set_result(&json!({"ticks": ticks}))?;
-        Ok(())
+        Ok(json!({"ticks": ticks.unwrap_or_default() + 1}))
     }
 
     /// Called for a KopfExample every 1s, while it has not changed for 2s.

@@ -13,25 +13,21 @@ impl KopfExampleHandlers for Operator {
     async fn intervalled(&self, cx: &mut TimerContext<KopfExample>) -> HandlerResult {
         let running = running_in(&cx.index(IsRunning), cx.namespace().unwrap_or_default());
         info!("running here: {running:?}");
-        cx.patch().set("status.running-pods", running);
 
         let by_label = cx.index(ByLabel);
         let labels = cx.object().labels().clone().into_iter();
         let alike: BTreeSet<String> = labels.flat_map(|label| by_label.get(&label)).collect();
         info!("with one of the same labels: {alike:?}");
-        cx.patch().set("status.alike", json!(alike));
+        let status = json!({"running-pods": running, "alike": alike});
+        cx.patch().status(status);
         Ok(())
     }
 }
 
 /// The names of the Pods that are running in a namespace.
-fn running_in(index: &IndexView<IsRunning>, namespace: &str) -> Vec<String> {
+fn running_in(index: &IndexView<IsRunning>, namespace: &str) -> BTreeSet<String> {
     let index = index.read();
-    let mut names: Vec<String> = index
-        .iter()
-        .filter(|((place, _), _)| place == namespace)
-        .filter_map(|((_, name), mut values)| values.any(|running| *running).then(|| name.clone()))
-        .collect();
-    names.sort();
-    names
+    let here = index.iter().filter(|((place, _), _)| place == namespace);
+    here.filter_map(|((_, name), mut values)| values.any(|it| *it).then(|| name.clone()))
+        .collect()
 }

@@ -10,10 +10,8 @@ impl PodHandlers for Operator {
     async fn is_running(&self, cx: &mut IndexContext<Pod>) -> IndexResult<IsRunning> {
         let status = cx.object().status.as_ref();
         let phase = status.and_then(|status| status.phase.as_deref());
-        let key = (
-            cx.namespace().unwrap_or_default().to_owned(),
-            cx.name().to_owned(),
-        );
+        let namespace = cx.namespace().unwrap_or_default();
+        let key = (namespace.to_owned(), cx.name().to_owned());
         Ok(vec![(key, phase == Some("Running"))])
     }
 

@@ -50,9 +50,8 @@ impl NumberListHandlers for Operator {
         &self,
         cx: &mut MutationContext<NumberList>,
     ) -> AdmissionResult {
-        if cx.object().spec.numbers.is_none() {
-            cx.patch().set("spec.numbers", json!([1, 2, 3]));
-        }
+        let numbers = &mut cx.spec_mut().numbers;
+        numbers.get_or_insert_with(|| vec![1, 2, 3].into());
         Ok(())
     }
 
@@ -61,13 +60,9 @@ impl NumberListHandlers for Operator {
         &self,
         cx: &mut MutationContext<NumberList>,
     ) -> AdmissionResult {
-        let converted = numbers(cx.object()).iter().map(|value| match value {
-            Value::String(_) => to_number(value).map_or(value.clone(), Value::from),
-            other => other.clone(),
-        });
-        let converted: Vec<Value> = converted.collect();
-        if !converted.is_empty() && converted != numbers(cx.object()) {
-            cx.patch().set("spec.numbers", converted);
+        let numbers = cx.spec_mut().numbers.as_mut().and_then(Value::as_array_mut);
+        for value in numbers.into_iter().flatten().filter(|it| it.is_string()) {
+            *value = to_number(value).map_or(value.clone(), Value::from);
         }
         Ok(())
     }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kopf_runtime::prelude::*;
-use kube::api::{Patch, PatchParams};
 
 use super::Operator;
 use crate::generated::ephemeral_volume_claim::{
@@ -13,32 +12,19 @@ use crate::generated::ephemeral_volume_claim::{
 
 impl EphemeralVolumeClaimHandlers for Operator {
     /// Called when an EphemeralVolumeClaim is created.
-    async fn create_fn(&self, cx: &mut ChangeContext<EphemeralVolumeClaim>) -> HandlerResult {
-        let mut pvc: PersistentVolumeClaim = serde_json::from_value(json!({
-            "metadata": {"name": cx.name()},
-            "spec": {
-                "accessModes": ["ReadWriteOnce"],
-                "storageClassName": "standard",
-                "resources": {"requests": {"storage": cx.object().spec.size}},
-            },
-        }))?;
-        cx.adopt(&mut pvc)?;
-        let pvcs = cx.api::<PersistentVolumeClaim>();
-        let apply = PatchParams::apply("evc-operator").force();
-        let pvc = pvcs.patch(cx.name(), &apply, &Patch::Apply(pvc)).await?;
+    async fn create_fn(
+        &self,
+        cx: &mut ChangeContext<EphemeralVolumeClaim>,
+    ) -> HandlerResult<Value> {
+        let pvc = keep_claim(cx).await?;
         info!("PVC child is created: {}", pvc.name_any());
-        cx.set_result(&json!({"pvc-name": pvc.name_any()}))?;
-        Ok(())
+        Ok(json!({"pvc-name": pvc.name_any()}))
     }
 
     /// Called when `spec.size` of an EphemeralVolumeClaim is changed by an update.
     async fn resize(&self, cx: &mut FieldContext<EphemeralVolumeClaim, Quantity>) -> HandlerResult {
-        let requests = json!({"storage": cx.new_value()});
-        let patch = Patch::Merge(json!({"spec": {"resources": {"requests": requests}}}));
-        let pvcs = cx.api::<PersistentVolumeClaim>();
-        pvcs.patch(cx.name(), &PatchParams::default(), &patch)
-            .await?;
-        info!("PVC child is resized: {requests}");
+        keep_claim(cx).await?;
+        info!("PVC child is resized: {:?}", cx.new_value());
         Ok(())
     }
 
@@ -47,12 +33,21 @@ impl EphemeralVolumeClaimHandlers for Operator {
         &self,
         cx: &mut FieldContext<EphemeralVolumeClaim, BTreeMap<String, String>>,
     ) -> HandlerResult {
-        let labels = cx.diff().merge_patch();
-        let patch = Patch::Merge(json!({"metadata": {"labels": labels}}));
-        let pvcs = cx.api::<PersistentVolumeClaim>();
-        pvcs.patch(cx.name(), &PatchParams::default(), &patch)
-            .await?;
-        info!("PVC child is relabelled: {labels}");
+        keep_claim(cx).await?;
+        info!("PVC child is relabelled: {}", cx.diff());
         Ok(())
     }
+}
+
+/// Applies the claim of an object: its name, labels and owner are those of the object.
+async fn keep_claim(
+    cx: &impl ObjectContext<EphemeralVolumeClaim>,
+) -> HandlerResult<PersistentVolumeClaim> {
+    let mut pvc = PersistentVolumeClaim::default();
+    let spec = pvc.spec.get_or_insert_default();
+    spec.access_modes = Some(vec!["ReadWriteOnce".into()]);
+    spec.storage_class_name = Some("standard".into());
+    let requests = &mut spec.resources.get_or_insert_default().requests;
+    *requests = Some([("storage".into(), cx.object().spec.size.clone().into())].into());
+    cx.apply(pvc).await
 }
