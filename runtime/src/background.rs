@@ -32,7 +32,7 @@ use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tracing::error;
+use tracing::{debug, error};
 
 use self::attempt::InstanceRunner;
 use self::declaration::{BackgroundHandler, RegisteredBackground};
@@ -329,6 +329,7 @@ impl Background {
     }
 
     fn stop(&self, handle: &InstanceHandle, reason: StopReason) {
+        debug!("{} is signalled to exit: {reason}.", handle.instance());
         let needs_driver = match handle {
             InstanceHandle::Daemon(instance) => instance.signal.raise(reason),
             InstanceHandle::Timer(timer) => timer.stop(reason),
@@ -370,6 +371,7 @@ impl Background {
             instance: Arc::clone(&instance),
             latest: Arc::clone(&instances.latest),
         };
+        debug!("{instance} is started.");
         let delay = handler.initial_delay(observed.object);
         let handle = match &handler.registered {
             RegisteredBackground::Daemon(_) => {

@@ -3,5 +3,6 @@
 pub(crate) mod authentication;
 pub(crate) mod backoff;
 pub(crate) mod discovery;
+pub(crate) mod log_text;
 pub(crate) mod requests;
 pub(crate) mod resource;

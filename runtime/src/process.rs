@@ -152,7 +152,11 @@ impl Processor for Pipeline {
 
     fn is_redundant(&self, key: &Self::Key, memory: &Self::Memory, batch: &EventBatch) -> bool {
         let needs_each_event = self.kind(key).batch_mode() == BatchMode::EveryEvent;
-        memory.is_redundant(&batch.summary(), needs_each_event)
+        let redundant = memory.is_redundant(&batch.summary(), needs_each_event);
+        if redundant {
+            debug!(object = %key, "Ignored: the event is not newer than our last write.");
+        }
+        redundant
     }
 
     async fn process(
@@ -232,7 +236,14 @@ impl ObjectHandling<'_> {
                 *batch = None;
             }
             input = match machine.effect() {
-                ObjectEffect::Rest(rest) => return rest.clone(),
+                ObjectEffect::Rest(rest) => {
+                    report::report_rest(rest.next, machine.left());
+                    return rest.clone();
+                }
+                effect @ ObjectEffect::Send(_) => {
+                    report::report_finalizer(machine.finalizer_change());
+                    self.perform(effect, batch.as_ref()).await
+                }
                 effect => self.perform(effect, batch.as_ref()).await,
             };
         }
@@ -280,12 +291,7 @@ impl ObjectHandling<'_> {
     fn report(&self, effect: &ObjectEffect<'_, SleepingState>) {
         match effect {
             ObjectEffect::ReportRequest(report) => self.writer().report(report),
-            ObjectEffect::ReportContinued(turn) => {
-                for former in turn.superseded() {
-                    let reason = turn.reason();
-                    info!("the handling of {former} goes on as that of {reason}");
-                }
-            }
+            ObjectEffect::ReportTurn(turn) => report::report_turn(turn, self.kind.api().name()),
             ObjectEffect::ReportCall(call) => self.report_call(call),
             ObjectEffect::ReportCycleEnd { reason, outcome } => {
                 report::report_cycle_end(*reason, outcome, &self.handler_scope(None));

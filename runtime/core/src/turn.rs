@@ -51,7 +51,7 @@ pub struct TurnInput {
 #[derive(Debug)]
 pub enum Decision {
     /// Nothing; no write either.
-    Leave,
+    Leave(LeaveReason),
     /// Add or remove the finalizer; the turn for the written state goes on from there.
     Finalizer(FinalizerNeed),
     /// Write this patch: it ends a cycle whose change was reverted before all handlers were done.
@@ -59,6 +59,19 @@ pub enum Decision {
     CloseReverted(ObjectPatch),
     /// Call handlers, or make at least the closing write of a cycle without any.
     Handle(Box<Turn>),
+}
+
+/// The reason for which an object is left as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaveReason {
+    /// It does not exist any more.
+    Gone,
+    /// It is being deleted, and does not have our finalizer.
+    Released,
+    /// No handler of the kind could be called for it.
+    NoHandler,
+    /// Nothing has changed that counts.
+    Unchanged,
 }
 
 /// The declared change handlers of an object during one turn.
@@ -186,7 +199,7 @@ impl fmt::Debug for TurnInput {
 pub fn decide(input: &TurnInput, background: bool, now: Timestamp) -> Decision {
     let reason = input.change.reason;
     if reason == Reason::Gone {
-        return Decision::Leave;
+        return Decision::Leave(LeaveReason::Gone);
     }
     let finalizer = &input.persistence.finalizer;
     let need = input.with_subject(|subject| {
@@ -196,10 +209,11 @@ pub fn decide(input: &TurnInput, background: bool, now: Timestamp) -> Decision {
         return Decision::Finalizer(need);
     }
     if input.with_subject(|subject| input.registry.ignores(subject)) {
-        return Decision::Leave;
+        return Decision::Leave(LeaveReason::NoHandler);
     }
     match reason {
-        Reason::Gone | Reason::Free => Decision::Leave,
+        Reason::Gone => Decision::Leave(LeaveReason::Gone),
+        Reason::Free => Decision::Leave(LeaveReason::Released),
         Reason::Noop | Reason::Resume => {
             let cycle = Turn::open(input.clone(), now);
             if cycle.has_stale_records() {
@@ -207,7 +221,7 @@ pub fn decide(input: &TurnInput, background: bool, now: Timestamp) -> Decision {
             } else if reason == Reason::Resume {
                 Decision::Handle(Box::new(cycle))
             } else {
-                Decision::Leave
+                Decision::Leave(LeaveReason::Unchanged)
             }
         }
         Reason::Create | Reason::Update | Reason::Delete => {

@@ -77,6 +77,7 @@ impl InstanceRunner {
                 (HandlerEffects::default(), Err(limit))
             }
             Ok(()) => {
+                report::report_begin(spec, record.retries);
                 let measured = self.instance.handler.metrics.begin(record.retries);
                 let pause_gate = &self.services.operator.pause_gate;
                 let call = self.call(self.facts(record, &scope, alive), record);

@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kopf_core::cause::Reason;
 use kopf_core::progress::record::Record;
+use tracing::debug;
 
 use super::attempt::{AttemptEnd, InstanceRunner};
 use super::instance::InstanceEndOnDrop;
@@ -27,7 +28,13 @@ pub(super) async fn run(runner: InstanceRunner, delay: Duration, alive: Arc<Inst
             }
             // A daemon that was asked to stop may be started again later.
             AttemptEnd::Succeeded | AttemptEnd::Failed if stop.is_set() => return,
-            AttemptEnd::Succeeded | AttemptEnd::Failed => return runner.instance.mark_finished(),
+            AttemptEnd::Succeeded | AttemptEnd::Failed => {
+                debug!(
+                    "{} has exited on its own and is not started again.",
+                    runner.instance
+                );
+                return runner.instance.mark_finished();
+            }
             AttemptEnd::Interrupted => return,
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kopf_core::background::desired::InstanceState;
 use kopf_core::background::stopping::{StopReason, StopStage};
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use super::BackgroundServices;
 use super::declaration::BackgroundHandler;
@@ -132,6 +132,7 @@ impl Instance {
             let ended = match policy.stage(polling, asked, services.now()) {
                 StopStage::Graceful(left) => self.ended_within(left).await,
                 StopStage::Cancelling(left) => {
+                    debug!("{self} is signalled to exit by force.");
                     self.signal.raise(StopReason::Cancelled);
                     self.ended_within(left).await
                 }

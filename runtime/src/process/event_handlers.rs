@@ -14,6 +14,7 @@ use super::batch::EventBatch;
 use super::kind::EventHandlerRef;
 use crate::coordination::pause::LeaseEnded;
 use crate::events::span;
+use crate::process::execute::report;
 use crate::watch::WatchEventType;
 
 /// A call of an event handler for one event.
@@ -78,6 +79,7 @@ impl ObjectHandling<'_> {
             event_type,
             object,
         } = call;
+        report::report_begin(spec, 0);
         let scope = self.handler_scope(handler.memos);
         let raw = Arc::clone(object);
         let call = handler

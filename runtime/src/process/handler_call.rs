@@ -29,6 +29,7 @@ impl ObjectHandling<'_> {
             warn!("Handler '{}' has no function", spec.id);
             return ObjectInput::NoFunction;
         };
+        report::report_begin(spec, attempt.retry);
         let facts = self.facts(turn, spec, &handler, attempt);
         let span = span::handler(spec.id.as_str(), attempt.retry);
         let log_poster = facts.scope.log_poster();

@@ -88,3 +88,57 @@ async fn plain_lines_are_the_same_with_and_without_the_object() -> TestResult {
     }
     Ok(())
 }
+
+/// The beginnings of the debug lines by which people follow the handling of an object.
+const FOLLOWED: [&str; 9] = [
+    "Adding the finalizer, thus preventing the actual deletion.",
+    "Creation is in progress",
+    "Deletion is in progress",
+    "Handler 'delete_fn' is invoked",
+    "Merge-patching the resource with: {",
+    "Sleeping for ",
+    "Removing the finalizer, thus allowing the actual deletion.",
+    "Deletion, but we are done with it, and we do not care.",
+    "Deleted, really deleted, and we are notified.",
+];
+
+#[tokio::test]
+async fn verbose_lines_follow_an_object_from_its_creation_to_its_end() -> TestResult {
+    let mut followed = Vec::new();
+    for implementation in [Implementation::Kopf, Implementation::Ours] {
+        let mut run = ScenarioRun::open("delete_with_finalizer", implementation).await?;
+        run.set("KOPF_RUN_LOG_FORMAT", "plain");
+        run.start().await?;
+        let foreign = json!({"metadata": {"finalizers": ["kopf.test/foreign"]}});
+        run.create("one", foreign).await?;
+        run.note_settled("one").await?;
+        run.widgets.delete("one").await?;
+        run.operator().wait_for_log(FOLLOWED[7]).await?;
+        run.merge("one", json!({"metadata": {"finalizers": null}}))
+            .await?;
+        run.operator().wait_for_log(FOLLOWED[8]).await?;
+        run.stop().await?;
+        let log = run.operator().log();
+        let about = format!("[{}/one] ", run.sandbox.namespace());
+        let lines: Vec<&str> = log
+            .lines()
+            .filter_map(|it| it.strip_prefix(&about))
+            .collect();
+        // The place of the first line of each sort: how often an object is patched may differ.
+        let mut firsts = Vec::new();
+        for begin in FOLLOWED {
+            let first = lines.iter().position(|line| line.starts_with(begin));
+            assert!(first.is_some(), "{implementation:?}: {begin}: {log}");
+            firsts.push((first, begin));
+        }
+        firsts.sort_unstable();
+        followed.push(
+            firsts
+                .into_iter()
+                .map(|(_, begin)| begin)
+                .collect::<Vec<_>>(),
+        );
+    }
+    assert_eq!(followed[0], followed[1]);
+    Ok(())
+}

@@ -163,3 +163,33 @@ async fn json_lines_have_the_object_under_the_given_key() -> TestResult {
     );
     Ok(())
 }
+
+#[tokio::test]
+async fn verbose_lines_say_why_which_what_and_until_when() -> TestResult {
+    let log = CompleteLog::with(&["--verbose"]).await?;
+    let about = format!("[{}/one] ", log.namespace);
+    let lines = log.levels().into_iter();
+    let debug = lines.filter(|line| line.0 == "DEBUG");
+    let about_one: Vec<&str> = debug.filter_map(|it| it.1.strip_prefix(&about)).collect();
+    let mut rest = about_one.iter();
+    for expected in [
+        "Creation is in progress.",
+        "Handler 'quick' is invoked: attempt 1.",
+        "Merge-patching the status with: {",
+        "Merge-patching the resource with: {",
+        "Handler 'flaky' is invoked: attempt 1.",
+        "Merge-patching the resource with: {",
+        "Sleeping for 0.",
+        "Handler 'flaky' is invoked: attempt 2.",
+    ] {
+        let found = rest.any(|line| line.starts_with(expected));
+        assert!(found, "{expected}: {}", log.text);
+    }
+    // Each line is one line, however large the records are.
+    assert!(
+        about_one.iter().all(|line| line.len() < 4_200),
+        "{}",
+        log.text
+    );
+    Ok(())
+}

@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::{
     background::desired::ObjectLife,
     cause::Reason,
-    handler::{HandlerSpec, registry::Registry},
+    handler::{HandlerSpec, finalizer_need::FinalizerNeed, registry::Registry},
     lifecycle::Lifecycle,
     machine::{
         answer::Answer,
@@ -40,7 +40,7 @@ use crate::{
     persistence::Persistence,
     progress::record::Record,
     reverts::StateDigest,
-    turn::{Turn, TurnOutcome, sub::SubTurn, tracker::HandlerAttempt},
+    turn::{LeaveReason, Turn, TurnOutcome, sub::SubTurn, tracker::HandlerAttempt},
 };
 
 /// The pause after a failure if the settings have no delays.
@@ -129,8 +129,8 @@ pub enum ObjectEffect<'a, K> {
     CallEventHandlers,
     /// Start and stop daemons and timers.
     Reconcile(BackgroundView<'a>),
-    /// Say that the records of another reason are continued.
-    ReportContinued(&'a Turn),
+    /// Report why handlers are called, and the records of another reason that are continued.
+    ReportTurn(&'a Turn),
     /// Call a change handler.
     Call {
         /// The turn.
@@ -303,6 +303,8 @@ pub struct ObjectMachine<'o, K> {
     /// Whether the last event came from a list.
     listed: bool,
     has_begun_turns: bool,
+    /// The reason for which the last state was left as it is.
+    left: Option<LeaveReason>,
     /// The digest of the state, if we write to the object very often.
     digest: Option<StateDigest>,
     phase: Phase<'o, K>,
@@ -382,6 +384,7 @@ impl<'o, K> ObjectMachine<'o, K> {
             planned: false,
             listed: false,
             has_begun_turns: false,
+            left: None,
             digest: None,
             phase: Phase::Idle,
         }
@@ -444,6 +447,23 @@ impl<'o, K> ObjectMachine<'o, K> {
     #[must_use]
     pub fn has_begun_turns(&self) -> bool {
         self.has_begun_turns
+    }
+
+    /// The reason for which the last state was left as it is, for the log.
+    #[must_use]
+    pub fn left(&self) -> Option<LeaveReason> {
+        self.left
+    }
+
+    /// The change of the finalizer in the request that is to be sent, for the log.
+    #[must_use]
+    pub fn finalizer_change(&self) -> FinalizerNeed {
+        match &self.phase {
+            Phase::Requests(Requests::TurnWrite(_, writing), PendingRequest::Send) => {
+                writing.finalizer
+            }
+            _ => FinalizerNeed::Settled,
+        }
     }
 
     /// The effect to perform before the next step.

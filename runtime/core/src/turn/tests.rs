@@ -53,17 +53,17 @@ fn objects_that_match_no_handler_get_no_writes() {
     let mut spec = HandlerSpec::new("create", Trigger::Create);
     spec.filters.labels = vec![("on".to_owned(), TextTest::Present.into())];
     let input = input(vec![spec], json!({"spec": 1}), EventKind::Changed);
-    assert!(matches!(decide(&input, false, now()), Decision::Leave));
+    assert!(matches!(decide(&input, false, now()), Decision::Leave(_)));
 }
 
 #[test]
 fn deleted_and_released_objects_get_no_writes() {
     let specs = || vec![HandlerSpec::new("create", Trigger::Create)];
     let gone = input(specs(), json!({"spec": 1}), EventKind::Deleted);
-    assert!(matches!(decide(&gone, true, now()), Decision::Leave));
+    assert!(matches!(decide(&gone, true, now()), Decision::Leave(_)));
     let body = json!({"metadata": {"deletionTimestamp": "now", "finalizers": ["other"]}});
     let free = input(specs(), body, EventKind::Changed);
-    assert!(matches!(decide(&free, true, now()), Decision::Leave));
+    assert!(matches!(decide(&free, true, now()), Decision::Leave(_)));
 }
 
 #[test]

@@ -395,7 +395,7 @@ impl Simulation {
                 ObjectInput::Continue
             }
             ObjectEffect::ReportRequest(_)
-            | ObjectEffect::ReportContinued(_)
+            | ObjectEffect::ReportTurn(_)
             | ObjectEffect::ReportCycleEnd { .. }
             | ObjectEffect::Report(_) => ObjectInput::Continue,
             effect @ (ObjectEffect::ParseLatest
@@ -501,7 +501,7 @@ impl Simulation {
             Arc::clone(&self.persistence),
         );
         let decision = decide(&input, false, self.now);
-        assert!(matches!(decision, Decision::Leave), "{decision:?}");
+        assert!(matches!(decision, Decision::Leave(_)), "{decision:?}");
     }
 
     fn call(&mut self, turn: &Turn, spec: &HandlerSpec) -> HandlerCall {

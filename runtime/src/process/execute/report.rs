@@ -6,13 +6,17 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kopf_core::cause::Reason;
+use kopf_core::handler::finalizer_need::FinalizerNeed;
 use kopf_core::handler::retry::{ErrorMode, RetryLimit, RetryPolicy};
 use kopf_core::handler::{HandlerSpec, Trigger};
+use kopf_core::machine::object::NextCall;
 use kopf_core::outcome::{Consequence, HandlerFailure, Outcome};
 use kopf_core::progress::record::Record;
-use kopf_core::turn::TurnOutcome;
+use kopf_core::turn::{LeaveReason, Turn, TurnOutcome};
 use tracing::{debug, error, info};
 
+use crate::client::log_text;
+use crate::client::resource::KindName;
 use crate::process::execute::handler_scope::{HandlerScope, ProgressEvent};
 
 /// A finished call with its outcome.
@@ -63,17 +67,77 @@ pub(crate) fn report_call(finished: &FinishedCall<'_>, scope: &HandlerScope) {
     }
 }
 
+/// Logs why handlers are called, and which records of another reason are continued.
+pub(crate) fn report_turn(turn: &Turn, kind: &KindName) {
+    let reason = turn.reason();
+    for former in turn.superseded() {
+        info!("the handling of {former} goes on as that of {reason}");
+    }
+    let Some(what) = title(reason) else {
+        return;
+    };
+    if reason == Reason::Update {
+        let diff = &turn.input().change.diff;
+        debug!("{what} is in progress: {}", log_text::diff(kind, diff));
+    } else {
+        debug!("{what} is in progress.");
+    }
+}
+
+/// Logs that a handler is about to be called.
+pub(crate) fn report_begin(spec: &HandlerSpec, retry: u32) {
+    let noun = noun(spec.trigger);
+    debug!(
+        "{noun} '{}' is invoked: attempt {}.",
+        spec.id,
+        retry.saturating_add(1)
+    );
+}
+
+/// Logs a change of the finalizer that is about to be written.
+pub(crate) fn report_finalizer(change: FinalizerNeed) {
+    match change {
+        FinalizerNeed::Settled => {}
+        FinalizerNeed::Add => {
+            debug!("Adding the finalizer, thus preventing the actual deletion.");
+        }
+        FinalizerNeed::Remove => {
+            debug!("Removing the finalizer, thus allowing the actual deletion.");
+        }
+    }
+}
+
+/// Logs why nothing is done for a state, or until when the object sleeps.
+pub(crate) fn report_rest(next: NextCall, left: Option<LeaveReason>) {
+    match (next, left) {
+        (NextCall::After(delay), _) => {
+            let until = Timestamp::now() + delay;
+            debug!(
+                "Sleeping for {:.1} seconds, until {until:.0}, for the delayed handlers.",
+                delay.as_secs_f64()
+            );
+        }
+        (NextCall::Forget, _) => debug!("Deleted, really deleted, and we are notified."),
+        (_, Some(LeaveReason::Released)) => {
+            debug!("Deletion, but we are done with it, and we do not care.");
+        }
+        (_, Some(LeaveReason::Unchanged)) => {
+            debug!("Something has changed, but we are not interested (the essence is the same).");
+        }
+        (_, Some(LeaveReason::NoHandler)) => {
+            debug!("Ignored: no handler of the kind matches the object.");
+        }
+        (NextCall::AwaitChange | NextCall::NotBefore(_), None | Some(LeaveReason::Gone)) => {}
+    }
+}
+
 /// Logs and posts that all handlers of an object are done for now.
 pub(crate) fn report_cycle_end(reason: Reason, conclusion: &TurnOutcome, scope: &HandlerScope) {
     let TurnOutcome {
         succeeded, failed, ..
     } = conclusion;
-    let what = match reason {
-        Reason::Create => "Creation",
-        Reason::Update => "Updating",
-        Reason::Delete => "Deletion",
-        Reason::Resume => "Resuming",
-        Reason::Noop | Reason::Free | Reason::Gone => return,
+    let Some(what) = title(reason) else {
+        return;
     };
     if succeeded + failed == 0 {
         return;
@@ -84,6 +148,17 @@ pub(crate) fn report_cycle_end(reason: Reason, conclusion: &TurnOutcome, scope: 
         scope.post_progress(ProgressEvent::Finished, "All handlers succeeded.");
     } else {
         scope.post_progress(ProgressEvent::Finished, &tally);
+    }
+}
+
+/// The word for the handling of a reason in messages.
+fn title(reason: Reason) -> Option<&'static str> {
+    match reason {
+        Reason::Create => Some("Creation"),
+        Reason::Update => Some("Updating"),
+        Reason::Delete => Some("Deletion"),
+        Reason::Resume => Some("Resuming"),
+        Reason::Noop | Reason::Free | Reason::Gone => None,
     }
 }
 

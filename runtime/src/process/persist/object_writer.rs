@@ -8,14 +8,15 @@ use jiff::Timestamp;
 use kopf_core::machine::answer::Answer;
 use kopf_core::machine::effect::{RequestEffect, RequestMachine, RequestPause, RequestReport};
 use kopf_core::machine::now::Now;
-use kopf_core::machine::request::ObjectRequest;
+use kopf_core::machine::request::{ObjectRequest, PatchContent, PatchEndpoint};
 use kopf_core::machine::write::{self, ObjectWrite, WriteResult, WriteRules};
 use kopf_core::object::patch::ObjectPatch;
 use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
+use tracing::{debug, warn};
 
+use crate::client::log_text;
 use crate::client::requests::KindApi;
 use crate::coordination::pause::PauseGate;
 use crate::watch::ObjectKey;
@@ -73,6 +74,21 @@ impl ObjectWriter<'_> {
     }
 
     pub(crate) async fn send(&self, request: &ObjectRequest<'_>) -> Answer {
+        if let ObjectRequest::Patch {
+            endpoint, content, ..
+        } = request
+        {
+            let form = match content {
+                PatchContent::Merge(_) => "Merge",
+                PatchContent::Json(_) => "JSON",
+            };
+            let part = match endpoint {
+                PatchEndpoint::Object => "resource",
+                PatchEndpoint::Status => "status",
+            };
+            let patch = || log_text::patch(self.api.name(), *content);
+            debug!("{form}-patching the {part} with: {}", patch());
+        }
         let namespace = self.key.namespace.as_deref();
         let sent = self.api.request_object(namespace, &self.key.name, request);
         let answer = self.pause_gate.while_leading(sent).await;

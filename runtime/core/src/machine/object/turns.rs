@@ -50,7 +50,7 @@ pub(super) struct HandlerCalls {
 /// The effect under way.
 #[derive(Debug)]
 pub(super) enum CallStep {
-    ReportContinued,
+    ReportTurn,
     Call(Arc<HandlerSpec>, HandlerAttempt),
     /// The last call of those that were made.
     Report {
@@ -141,7 +141,10 @@ impl<K> ObjectMachine<'_, K> {
 
     fn decide(&mut self, memory: &mut ObjectMemory<K>, input: &TurnInput, holds: bool, now: &Now) {
         match decide(input, holds, now.wall) {
-            Decision::Leave => self.end_turn(memory, TurnEnd::of(TurnResult::Done), now),
+            Decision::Leave(reason) => {
+                self.left = Some(reason);
+                self.end_turn(memory, TurnEnd::of(TurnResult::Done), now);
+            }
             Decision::Finalizer(need) => {
                 let write = TurnWrite {
                     on_conflict: OnConflict::Report,
@@ -155,20 +158,14 @@ impl<K> ObjectMachine<'_, K> {
             }
             Decision::Handle(turn) => {
                 let due = turn.due(self.rules.lifecycle, now.seed, now.wall);
-                let continued = !turn.superseded().is_empty();
-                let calls = HandlerCalls {
+                self.phase = Phase::Calls(HandlerCalls {
                     turn,
                     due: due.into_iter(),
                     refused: Vec::new().into_iter(),
                     called: Vec::new(),
                     holds,
-                    step: CallStep::ReportContinued,
-                };
-                if continued {
-                    self.phase = Phase::Calls(calls);
-                } else {
-                    self.next_call(memory, calls, now);
-                }
+                    step: CallStep::ReportTurn,
+                });
             }
         }
     }
@@ -187,7 +184,7 @@ impl<K> ObjectMachine<'_, K> {
         now: &Now,
     ) {
         match (&calls.step, input) {
-            (CallStep::ReportContinued | CallStep::Report { .. }, ObjectInput::Continue)
+            (CallStep::ReportTurn | CallStep::Report { .. }, ObjectInput::Continue)
             | (CallStep::Call(..), ObjectInput::NoFunction) => self.next_call(memory, calls, now),
             // A call that the end of the lease interrupts leaves no record: the next holder of the
             // lease makes that attempt again.
@@ -309,7 +306,7 @@ impl<K> ObjectMachine<'_, K> {
             refused: refused.into_iter(),
             called: Vec::new(),
             holds,
-            step: CallStep::ReportContinued,
+            step: CallStep::ReportTurn,
         };
         self.next_call(memory, calls, now);
     }
@@ -350,8 +347,8 @@ impl HandlerCalls {
                 at: *at,
                 exhausted: *exhausted,
             }),
-            (CallStep::ReportContinued | CallStep::Report { .. }, _) => {
-                ObjectEffect::ReportContinued(&self.turn)
+            (CallStep::ReportTurn | CallStep::Report { .. }, _) => {
+                ObjectEffect::ReportTurn(&self.turn)
             }
         }
     }

@@ -28,7 +28,7 @@ const PAUSE_WITHOUT_CHOICE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct TurnWriting {
     /// The change of the finalizer that is in the patch.
-    finalizer: FinalizerNeed,
+    pub(super) finalizer: FinalizerNeed,
     purpose: WritePurpose,
     cycle: Option<CycleEnd>,
 }
