@@ -97,6 +97,32 @@ fn invalid_persistence_settings_are_errors() {
 }
 
 #[test]
+fn storages_are_words_names_fields_or_lists() {
+    let made = GenerateResult::with(
+        "settings: {persistence: {progress: [annotations, {annotations: old.dev}, {status: status.a.b}], \
+         diffbase: {annotations: old.dev/handled}}}",
+    );
+    let wiring = made.text("src/generated.rs");
+    let wiring: String = wiring.split_whitespace().collect();
+    for expected in [
+        r#"ProgressStore::Several(vec![ProgressStore::Annotations,ProgressStore::AnnotationsUnder("old.dev".to_owned()),ProgressStore::Field("status.a.b".to_owned())"#,
+        r#"diffbase:DiffBaseStore::Annotation("old.dev/handled".to_owned())"#,
+    ] {
+        assert!(wiring.contains(expected), "{expected}: {wiring}");
+    }
+}
+
+#[test]
+fn invalid_storages_are_errors() {
+    let made = GenerateResult::with(
+        "settings: {persistence: {progress: [annotation, {annotations: Old_Dev}, {status: spec.a}, \
+         {annotations: a.dev, status: status.b}], diffbase: []}}",
+    );
+    assert!(!made.succeeded);
+    insta::assert_snapshot!(made.output);
+}
+
+#[test]
 fn settings_that_only_kopf_has_are_errors_with_their_replacement() {
     let made = GenerateResult::with(
         "settings: {queueing: {idle_timeout: 5, exit_timeout: 2}, execution: {max_workers: 20}, \

@@ -97,22 +97,34 @@ fn has_last_handled_state(operator: &Operator) -> String {
         Some(SettingValue::Text(text)) => text.clone(),
         _ => default.to_owned(),
     };
-    let is_in_status = matches!(
-        setting("diffbase"),
-        Some(SettingValue::Variant(variant)) if variant.ends_with("Status")
-    );
-    if is_in_status {
-        let field = text("status_field", "kopf");
+    let first = match setting("diffbase") {
+        Some(SettingValue::ListVariant(_, stores)) => stores.first(),
+        other => other,
+    };
+    let prefix = text("prefix", "kopf.zalando.org");
+    let field = match first {
+        Some(SettingValue::Variant(variant)) if variant.ends_with("Status") => {
+            let field = text("status_field", "kopf");
+            Some(format!("status.{field}.last-handled-configuration"))
+        }
+        Some(SettingValue::TextVariant(variant, field)) if variant.ends_with("Field") => {
+            Some(field.clone())
+        }
+        _ => None,
+    };
+    if let Some(field) = field {
+        let keys: String = field.split('.').map(|key| format!("[{key:?}]")).collect();
         return format!(
             "|it| {{
-                !it.data[\"status\"][{field:?}][\"last-handled-configuration\"].is_null()
+                !it.data{keys}.is_null()
             }}"
         );
     }
-    let key = format!(
-        "{}/last-handled-configuration",
-        text("prefix", "kopf.zalando.org")
-    );
+    let key = match first {
+        Some(SettingValue::TextVariant(_, name)) if name.contains('/') => name.clone(),
+        Some(SettingValue::TextVariant(_, name)) => format!("{prefix}/{name}"),
+        _ => format!("{prefix}/last-handled-configuration"),
+    };
     format!(
         "|it| {{
                 it.annotations()

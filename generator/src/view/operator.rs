@@ -217,10 +217,23 @@ fn setting(value: &SettingValue) -> Expr {
         SettingValue::Text(text) => parse_quote!(#text.to_owned()),
         SettingValue::Texts(texts) => parse_quote!(vec![#(#texts.to_owned()),*]),
         SettingValue::Variant(variant) => {
-            let path = RustPath::external(&format!("kopf_runtime::{variant}"));
+            let path = runtime_path(variant);
             parse_quote!(#path)
         }
+        SettingValue::TextVariant(variant, text) => {
+            let path = runtime_path(variant);
+            parse_quote!(#path(#text.to_owned()))
+        }
+        SettingValue::ListVariant(variant, values) => {
+            let path = runtime_path(variant);
+            let values = values.iter().map(setting);
+            parse_quote!(#path(vec![#(#values),*]))
+        }
     }
+}
+
+fn runtime_path(variant: &str) -> RustPath {
+    RustPath::external(&format!("kopf_runtime::{variant}"))
 }
 
 fn namespaces(operator: &Operator) -> Option<Expr> {

@@ -21,6 +21,11 @@ pub trait DiffBaseStorage: Debug + Send + Sync {
 
     /// Removes everything of this storage from an essence.
     fn clear(&self, essence: &mut Essence, view: ObjectView<'_>);
+
+    /// The part of the object whose changes count; `essence` is Kopf's choice.
+    fn build(&self, essence: Essence, _view: ObjectView<'_>) -> Essence {
+        essence
+    }
 }
 
 /// Whether states of this object may be stored as digests only.

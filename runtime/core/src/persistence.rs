@@ -67,6 +67,11 @@ impl Persistence {
     /// The present state, without what the storages keep on the object.
     #[must_use]
     pub fn essence(&self, view: ObjectView<'_>, rules: &EssenceRules) -> Essence {
+        self.diffbase
+            .build(self.without_storages(view, rules), view)
+    }
+
+    fn without_storages(&self, view: ObjectView<'_>, rules: &EssenceRules) -> Essence {
         let mut essence = Essence::of(view, rules);
         self.diffbase.clear(&mut essence, view);
         self.progress.clear(&mut essence);
@@ -77,7 +82,7 @@ impl Persistence {
     #[must_use]
     pub fn owns_annotation(&self, annotation: &str) -> bool {
         let body = json!({"metadata": {"annotations": {annotation: ""}}});
-        let essence = self.essence(ObjectView::new(&body), &EssenceRules::default());
+        let essence = self.without_storages(ObjectView::new(&body), &EssenceRules::default());
         let path = FieldPath::new(["metadata", "annotations", annotation]);
         path.resolve(essence.as_value()).is_none()
     }

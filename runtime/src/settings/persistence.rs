@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use kopf_core::diffbase::DiffBaseStorage;
 use kopf_core::diffbase::annotations::AnnotationsDiffBase;
+use kopf_core::diffbase::multi::MultiDiffBase;
 use kopf_core::diffbase::status::StatusDiffBase;
 use kopf_core::object::essence::KOPF_PREFIX;
 use kopf_core::object::finalizer::KOPF_FINALIZER;
@@ -47,7 +48,7 @@ pub struct PersistenceSettings {
 }
 
 /// The storage of the progress of handlers.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ProgressStore {
     /// In annotations; progress in the status is read and removed.
     #[default]
@@ -56,16 +57,28 @@ pub enum ProgressStore {
     Annotations,
     /// In the status.
     Status,
+    /// In annotations whose names begin with this prefix.
+    AnnotationsUnder(String),
+    /// In this field, such as `status.operator.progress`.
+    Field(String),
+    /// In several storages: all are written, and the first that has a record is read.
+    Several(Vec<ProgressStore>),
 }
 
 /// The storage of the last handled state.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum DiffBaseStore {
     /// In an annotation.
     #[default]
     Annotations,
     /// In the status.
     Status,
+    /// In the annotation of this name, such as `example.com/last-handled`.
+    Annotation(String),
+    /// In this field, such as `status.operator.handled`.
+    Field(String),
+    /// In several storages: all are written, and the first that has a state is read.
+    Several(Vec<DiffBaseStore>),
 }
 
 // === impl PersistenceSettings ===
@@ -85,22 +98,10 @@ impl Default for PersistenceSettings {
 
 impl From<PersistenceSettings> for Persistence {
     fn from(settings: PersistenceSettings) -> Self {
-        let (prefix, field) = (&*settings.prefix, &*settings.status_field);
-        let annotations = || AnnotationsProgress::new(prefix);
-        let status = || StatusProgress::new(field);
-        let progress: Arc<dyn ProgressStorage> = match settings.progress {
-            ProgressStore::Smart => Arc::new(MultiProgress::smart(annotations(), status())),
-            ProgressStore::Annotations => Arc::new(annotations()),
-            ProgressStore::Status => Arc::new(status()),
-        };
-        let diffbase: Arc<dyn DiffBaseStorage> = match settings.diffbase {
-            DiffBaseStore::Annotations => Arc::new(AnnotationsDiffBase::new(prefix)),
-            DiffBaseStore::Status => Arc::new(StatusDiffBase::new(field)),
-        };
         let ignored = settings.ignored.iter();
         Self {
-            progress,
-            diffbase,
+            progress: settings.progress.storage(&settings),
+            diffbase: settings.diffbase.storage(&settings),
             ignored: ignored
                 .map(|path| FieldPath::new(path.split('.')))
                 .collect(),
@@ -109,9 +110,78 @@ impl From<PersistenceSettings> for Persistence {
     }
 }
 
+// === impl ProgressStore ===
+
+impl ProgressStore {
+    fn storage(&self, settings: &PersistenceSettings) -> Arc<dyn ProgressStorage> {
+        let annotations = || AnnotationsProgress::new(&settings.prefix);
+        let status = || StatusProgress::new(&settings.status_field);
+        match self {
+            Self::Smart => Arc::new(MultiProgress::smart(annotations(), status())),
+            Self::Annotations => Arc::new(annotations()),
+            Self::Status => Arc::new(status()),
+            Self::AnnotationsUnder(prefix) => Arc::new(AnnotationsProgress::new(prefix)),
+            Self::Field(field) => Arc::new(StatusProgress::at(FieldPath::from(&**field))),
+            Self::Several(stores) => {
+                let storages = stores.iter().map(|store| store.storage(settings));
+                Arc::new(MultiProgress::new(storages.collect()))
+            }
+        }
+    }
+}
+
+// === impl DiffBaseStore ===
+
+impl DiffBaseStore {
+    fn storage(&self, settings: &PersistenceSettings) -> Arc<dyn DiffBaseStorage> {
+        match self {
+            Self::Annotations => Arc::new(AnnotationsDiffBase::new(&settings.prefix)),
+            Self::Status => Arc::new(StatusDiffBase::new(&settings.status_field)),
+            Self::Annotation(name) => {
+                let (prefix, key) = name.rsplit_once('/').unwrap_or((&settings.prefix, name));
+                Arc::new(AnnotationsDiffBase::named(prefix, key))
+            }
+            Self::Field(field) => Arc::new(StatusDiffBase::at(FieldPath::from(&**field))),
+            Self::Several(stores) => {
+                let storages = stores.iter().map(|store| store.storage(settings));
+                Arc::new(MultiDiffBase::new(storages.collect()))
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn several_storages_are_read_in_order_and_names_are_the_users() {
+        let settings = PersistenceSettings {
+            progress: ProgressStore::Several(vec![
+                ProgressStore::Annotations,
+                ProgressStore::AnnotationsUnder("former.example.com".to_owned()),
+                ProgressStore::Field("status.former.progress".to_owned()),
+            ]),
+            diffbase: DiffBaseStore::Several(vec![
+                DiffBaseStore::Annotation("example.com/handled".to_owned()),
+                DiffBaseStore::Field("status.former.handled".to_owned()),
+            ]),
+            ..PersistenceSettings::default()
+        };
+        let persistence = Persistence::from(settings);
+        for own in [
+            "kopf.zalando.org/touch-dummy",
+            "former.example.com/touch-dummy",
+            "example.com/handled",
+            "example.com/handled-packed",
+        ] {
+            assert!(persistence.owns_annotation(own), "{own}");
+        }
+        assert!(!persistence.owns_annotation("example.com/other"));
+        let stored = serde_json::json!({"status": {"former": {"handled": r#"{"spec":1}"#}}});
+        let baseline = persistence.baseline(kopf_core::object::ObjectView::new(&stored));
+        assert!(!baseline.is_absent());
+    }
 
     #[test]
     fn the_defaults_are_those_of_kopf() {

@@ -105,7 +105,7 @@ fn defaults() -> BTreeMap<String, String> {
     };
     let diffbase = match diffbase {
         DiffBaseStore::Annotations => "annotations",
-        DiffBaseStore::Status => "another",
+        _ => "another",
     };
     let ignored = if ignored.is_empty() { "none" } else { "some" };
     let lifecycle = match lifecycle {

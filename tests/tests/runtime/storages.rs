@@ -5,10 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_runtime::storage::{
-    Baseline, DiffBaseStorage, Essence, FieldPath, HandlerId, ObjectPatch, ObjectView, Persistence,
-    ProgressStorage, Record,
+    AnnotationsDiffBase, Baseline, DiffBaseStorage, Essence, FieldPath, HandlerId, ObjectPatch,
+    ObjectView, Persistence, ProgressStorage, Record,
 };
-use kopf_runtime::{ChangeHandler, HandlerError, Old, On, Settings};
+use kopf_runtime::{
+    ChangeHandler, DiffBaseStore, HandlerError, Old, On, PersistenceSettings, ProgressStore,
+    Settings,
+};
 use kopf_tests::child_process::Ending;
 use kopf_tests::{Sandbox, TestResult};
 use kube::ResourceExt as _;
@@ -168,6 +171,128 @@ async fn progress_and_diffbase_are_kept_in_a_custom_storage() -> TestResult {
         .wait_until("one", "the change is handled", handled(2))
         .await?;
     assert_eq!(names(&mut fixture), ["update_fn"]);
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn objects_move_from_one_storage_to_another_without_repeated_calls() -> TestResult {
+    let mut fixture = HandlerFixture::new("moved").await?;
+    let former = || PersistenceSettings {
+        prefix: "former.example.com".to_owned(),
+        diffbase: DiffBaseStore::Annotation("former.example.com/handled".to_owned()),
+        ..PersistenceSettings::default()
+    };
+    let both = PersistenceSettings {
+        prefix: "moved.example.com".to_owned(),
+        progress: ProgressStore::Several(vec![
+            ProgressStore::Annotations,
+            ProgressStore::AnnotationsUnder(former().prefix),
+        ]),
+        diffbase: DiffBaseStore::Several(vec![
+            DiffBaseStore::Field("status.moved.handled".to_owned()),
+            former().diffbase,
+        ]),
+        ..PersistenceSettings::default()
+    };
+    let handlers = || {
+        [
+            ChangeHandler::new("create_fn", On::create()),
+            ChangeHandler::new("update_fn", On::update()),
+        ]
+    };
+    let settings = |persistence: PersistenceSettings| Settings {
+        persistence: persistence.into(),
+        ..Settings::default()
+    };
+    let handled = |name: &'static str| {
+        move |it: &kube::api::DynamicObject| it.annotations().contains_key(name)
+    };
+    let operator = fixture.start_with(fixture.handlers(handlers()), settings(former()));
+    let operator = operator.await?;
+    fixture.create("one", 1).await?;
+    let written = handled("former.example.com/handled");
+    fixture
+        .objects
+        .wait_until("one", "it is handled", written)
+        .await?;
+    operator.stop().await?;
+
+    let operator = fixture.start_with(fixture.handlers(handlers()), settings(both));
+    let operator = operator.await?;
+    let edit = json!({"spec": {"size": 2}});
+    fixture.objects.merge("one", edit).await?;
+    let state = r#"{"spec":{"size":2}}"#;
+    fixture
+        .objects
+        .wait_until("one", "both storages have the state", |it| {
+            let former = it.annotations().get("former.example.com/handled");
+            it.data["status"]["moved"]["handled"] == state
+                && former.is_some_and(|former| former.trim_end() == state)
+        })
+        .await?;
+    let calls = fixture.calls_so_far().into_iter();
+    let names: Vec<String> = calls.map(|call| call.handler).collect();
+    assert_eq!(names, ["create_fn", "update_fn"]);
+    operator.stop().await
+}
+
+/// Kopf's choice, without the field that this operator does not care about.
+#[derive(Debug)]
+struct WithoutNoise(AnnotationsDiffBase);
+
+impl DiffBaseStorage for WithoutNoise {
+    fn fetch(&self, view: ObjectView<'_>) -> Baseline {
+        self.0.fetch(view)
+    }
+
+    fn store(&self, state: &Baseline, view: ObjectView<'_>, patch: &mut ObjectPatch) {
+        self.0.store(state, view, patch);
+    }
+
+    fn clear(&self, essence: &mut Essence, view: ObjectView<'_>) {
+        self.0.clear(essence, view);
+    }
+
+    fn build(&self, mut essence: Essence, _: ObjectView<'_>) -> Essence {
+        essence.remove(&FieldPath::new(["spec", "noise"]));
+        essence
+    }
+}
+
+#[tokio::test]
+async fn a_custom_storage_chooses_the_part_of_an_object_that_is_handled() -> TestResult {
+    let mut fixture = HandlerFixture::new("noise").await?;
+    let settings = Settings {
+        persistence: Persistence {
+            diffbase: Arc::new(WithoutNoise(AnnotationsDiffBase::default())),
+            ..Persistence::default()
+        },
+        ..Settings::default()
+    };
+    let handlers = [
+        ChangeHandler::new("create_fn", On::create()),
+        ChangeHandler::new("update_fn", On::update()),
+    ];
+    let operator = fixture.start_with(fixture.handlers(handlers), settings);
+    let operator = operator.await?;
+    fixture.create("one", 1).await?;
+    assert_eq!(fixture.next_call().await.handler, "create_fn");
+    let noise = json!({"spec": {"noise": 1}});
+    fixture.objects.merge("one", noise).await?;
+    fixture
+        .objects
+        .merge("one", json!({"spec": {"size": 2}}))
+        .await?;
+    fixture
+        .objects
+        .wait_until("one", "the change is handled", |it| {
+            let state = it.annotations().get(LAST_HANDLED);
+            state.is_some_and(|state| state.trim_end() == r#"{"spec":{"size":2}}"#)
+        })
+        .await?;
+    let calls = fixture.calls_so_far().into_iter();
+    let names: Vec<String> = calls.map(|call| call.handler).collect();
+    assert_eq!(names, ["update_fn"]);
     operator.stop().await
 }
 

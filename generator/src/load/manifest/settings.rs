@@ -1,11 +1,13 @@
 //! Reads `operator.settings`: timeouts, limits and names that override those of the runtime.
 
 mod kopf_only;
+mod store;
 mod value;
 
 use schemars::JsonSchema;
 
 use self::kopf_only::KopfOnlySetting;
+pub use self::store::Stores;
 use self::value::Setting;
 pub use self::value::{
     AnnotationPrefix, DiffBaseStoreWord, FieldList, FieldName, LifecycleWord, PauseList, Positive,
@@ -181,10 +183,10 @@ section! {
         finalizer: String,
         /// The prefix of annotation names; `kopf.zalando.org` if left out.
         prefix: AnnotationPrefix,
-        /// The store for the progress of handlers; `smart` if left out.
-        progress: Word<ProgressStoreWord>,
-        /// The store for the last handled state; `annotations` if left out.
-        diffbase: Word<DiffBaseStoreWord>,
+        /// The storage of the progress of handlers, or several; `smart` if left out.
+        progress: Stores<ProgressStoreWord>,
+        /// The storage of the last handled state, or several; `annotations` if left out.
+        diffbase: Stores<DiffBaseStoreWord>,
         /// The field of the status for progress and state; `kopf` if left out.
         status_field: FieldName,
         /// Fields that never count as changes, as in `spec.replicas`.

@@ -41,6 +41,16 @@ impl AnnotationsDiffBase {
         }
     }
 
+    /// States under a prefix, with a name of one's own.
+    #[must_use]
+    pub fn named(prefix: &str, key: &str) -> Self {
+        Self {
+            form: KeyForm::new(prefix),
+            key: key.to_owned(),
+            packed_key: format!("{key}-packed"),
+        }
+    }
+
     /// The keys of plain states, and those of packed ones.
     fn keys(&self, view: ObjectView<'_>) -> [Vec<String>; 2] {
         [&self.key, &self.packed_key].map(|name| self.form.keys(name, view))

@@ -43,6 +43,11 @@ impl DiffBaseStorage for MultiDiffBase {
             storage.clear(essence, view);
         }
     }
+
+    fn build(&self, essence: Essence, view: ObjectView<'_>) -> Essence {
+        let storages = self.storages.iter();
+        storages.fold(essence, |essence, storage| storage.build(essence, view))
+    }
 }
 
 #[cfg(test)]

@@ -30,6 +30,16 @@ impl StatusDiffBase {
             packed_field: FieldPath::new(["status", name, "last-handled-packed"]),
         }
     }
+
+    /// States in a field, and beside it.
+    #[must_use]
+    pub fn at(field: FieldPath) -> Self {
+        let last = field.parts().last().map_or("", String::as_str);
+        Self {
+            packed_field: field.sibling(&format!("{last}-packed")),
+            field,
+        }
+    }
 }
 
 impl Default for StatusDiffBase {

@@ -36,6 +36,13 @@ impl FieldPath {
         Self(parts)
     }
 
+    /// This path with another last part.
+    #[must_use]
+    pub fn sibling(&self, part: &str) -> Self {
+        let parents = self.0.split_last().map_or(&[][..], |(_, parents)| parents);
+        Self(parents.to_vec()).child(part)
+    }
+
     /// The value at the path; null counts as none.
     #[must_use]
     pub fn resolve<'a>(&self, value: &'a Value) -> Option<&'a Value> {

@@ -34,6 +34,16 @@ impl StatusProgress {
         }
     }
 
+    /// Progress in a field, and beside it.
+    #[must_use]
+    pub fn at(field: FieldPath) -> Self {
+        Self {
+            touch_field: field.sibling("dummy"),
+            handled_states_field: field.sibling("seen"),
+            field,
+        }
+    }
+
     fn put(path: &FieldPath, value: Option<&str>, view: ObjectView<'_>, patch: &mut ObjectPatch) {
         match value {
             Some(value) => patch.set(path, value.into()),

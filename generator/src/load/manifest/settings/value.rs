@@ -31,6 +31,10 @@ pub enum SettingValue {
     Texts(Vec<String>),
     /// A variant of an enum of the runtime.
     Variant(&'static str),
+    /// A variant with a text.
+    TextVariant(&'static str, String),
+    /// A variant with a list of values.
+    ListVariant(&'static str, Vec<SettingValue>),
 }
 
 /// A type of setting values.
@@ -334,7 +338,7 @@ impl Setting for FieldList {
     }
 }
 
-fn is_field_name(text: &str) -> bool {
+pub(super) fn is_field_name(text: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
     !text.is_empty() && text.chars().all(fits)
 }
