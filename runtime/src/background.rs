@@ -12,7 +12,7 @@ mod scheduler;
 mod timer;
 mod timer_calls;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,8 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::join_all;
 use kopf_core::background::Moment;
-use kopf_core::background::desired::{InstanceState, InstanceStep, ObjectLife, holds, step};
+use kopf_core::background::desired::{InstanceState, ObjectLife};
+use kopf_core::background::life::{ObjectBackground, StartGate, reconcile};
 use kopf_core::background::stopping::StopReason;
 use kopf_core::background::timing::Ticker;
 use kopf_core::cause::Subject;
@@ -56,16 +57,9 @@ pub(crate) struct Background {
     /// Never held across an await.
     objects: Mutex<HashMap<Arc<ObjectKey>, Arc<ObjectInstances>>>,
     /// Never held across an await.
-    start_gate: Mutex<StartGate>,
+    start_gate: Mutex<StartGate<Arc<ObjectKey>>>,
     /// Timers that were started for objects found in a list.
     listed_timers: AtomicU32,
-}
-
-/// Permission to start daemons and timers.
-enum StartGate {
-    Open,
-    /// Nothing starts; these objects are requeued when the gate opens.
-    Closed(HashSet<Arc<ObjectKey>>),
 }
 
 /// The daemons and timers of an operator before its scheduler runs.
@@ -104,6 +98,15 @@ struct InstanceTable {
 enum InstanceHandle {
     Daemon(Arc<Instance>),
     Timer(Arc<Timer>),
+}
+
+/// The daemons and timers of an object while they are started and stopped.
+struct ReconciledObject<'a> {
+    background: &'a Background,
+    observed: &'a ObservedObject<'a>,
+    instances: Option<Arc<ObjectInstances>>,
+    /// Whether one of them is to be started later.
+    postponed: bool,
 }
 
 /// The newest state of an object, with the daemons and timers that are declared for its kind.
@@ -201,41 +204,21 @@ impl Background {
     /// Starts and stops daemons and timers as the state of an object demands; returns whether it
     /// needs the finalizer.
     pub(crate) fn reconcile(&self, observed: &ObservedObject<'_>) -> bool {
-        let mut instances = self.instances(observed.key);
         let subject = Subject::object(ObjectView::new(observed.object));
-        let mut held = false;
-        let mut postponed = false;
-        for (at, handler) in observed.handlers.iter().enumerate() {
-            let matches = handler.spec.matches(&subject);
-            let state = |instances: &Option<Arc<ObjectInstances>>| {
-                let instances = instances.as_ref();
-                instances.map_or(InstanceState::Absent, |instances| instances.state(at))
-            };
-            match step(state(&instances), matches, observed.life) {
-                InstanceStep::Leave => {}
-                InstanceStep::Start => {
-                    let instances = instances.get_or_insert_with(|| self.insert(observed));
-                    match &mut *self.start_gate() {
-                        StartGate::Open => self.start(instances, at, handler, observed),
-                        StartGate::Closed(waiting) => {
-                            postponed = true;
-                            waiting.insert(Arc::clone(observed.key));
-                        }
-                    }
-                }
-                InstanceStep::Stop(reason) => {
-                    if let Some(handle) = instances.as_ref().and_then(|them| them.handle(at)) {
-                        self.stop(&handle, reason);
-                    }
-                }
-            }
-            held |= holds(state(&instances), matches, observed.life);
-        }
-        if let Some(instances) = instances {
+        let handlers = observed.handlers.iter();
+        let matches = handlers.map(|handler| handler.spec.matches(&subject));
+        let mut reconciled = ReconciledObject {
+            background: self,
+            observed,
+            instances: self.instances(observed.key),
+            postponed: false,
+        };
+        let held = reconcile(&mut reconciled, matches, observed.life);
+        if let Some(instances) = &reconciled.instances {
             if observed.handlers.iter().any(|handler| handler.idles()) {
                 instances.note_change(digest(observed.essence), self.services.now());
             }
-            if instances.is_empty() && !postponed {
+            if instances.is_empty() && !reconciled.postponed {
                 self.objects().remove(observed.key);
             }
         }
@@ -266,7 +249,7 @@ impl Background {
     /// Nothing is started until [`resume`](Self::resume).
     pub(crate) async fn pause(&self, reason: StopReason) {
         self.listed_timers.store(0, Ordering::Relaxed);
-        *self.start_gate() = StartGate::Closed(HashSet::new());
+        self.start_gate().close([]);
         let instances = self.stop_all(reason);
         if let StartGate::Closed(waiting) = &mut *self.start_gate() {
             waiting.extend(instances.iter().map(|instance| Arc::clone(&instance.key)));
@@ -276,10 +259,8 @@ impl Background {
 
     /// Lets daemons and timers start again, and requeues their objects.
     pub(crate) fn resume(&self) {
-        let waiting = std::mem::replace(&mut *self.start_gate(), StartGate::Open);
-        if let StartGate::Closed(waiting) = waiting {
-            waiting.iter().for_each(|key| self.services.requeue(key));
-        }
+        let waiting = self.start_gate().open();
+        waiting.iter().for_each(|key| self.services.requeue(key));
     }
 
     /// Stops everything when the operator pauses, and lets it start when the operator goes on.
@@ -405,7 +386,7 @@ impl Background {
         self.objects().get(key).cloned()
     }
 
-    fn start_gate(&self) -> MutexGuard<'_, StartGate> {
+    fn start_gate(&self) -> MutexGuard<'_, StartGate<Arc<ObjectKey>>> {
         self.start_gate
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -413,6 +394,35 @@ impl Background {
 
     fn objects(&self) -> MutexGuard<'_, HashMap<Arc<ObjectKey>, Arc<ObjectInstances>>> {
         self.objects.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl ReconciledObject ===
+
+impl ObjectBackground for ReconciledObject<'_> {
+    fn state(&self, at: usize) -> InstanceState {
+        let instances = self.instances.as_ref();
+        instances.map_or(InstanceState::Absent, |instances| instances.state(at))
+    }
+
+    fn start(&mut self, at: usize) {
+        let (background, observed) = (self.background, self.observed);
+        let instances = self
+            .instances
+            .get_or_insert_with(|| background.insert(observed));
+        let mut gate = background.start_gate();
+        if gate.admits(Arc::clone(observed.key)) {
+            background.start(instances, at, &observed.handlers[at], observed);
+        } else {
+            self.postponed = true;
+        }
+    }
+
+    fn stop(&mut self, at: usize, reason: StopReason) {
+        let instances = self.instances.as_ref();
+        if let Some(handle) = instances.and_then(|instances| instances.handle(at)) {
+            self.background.stop(&handle, reason);
+        }
     }
 }
 

@@ -25,13 +25,15 @@ use kopf_core::machine::object::{
     ObjectRules, Rest,
 };
 use kopf_core::machine::release::ReleaseResult;
+use kopf_core::queue::QueueRules;
 use kopf_core::turn::RemainingWork;
+use kopf_core::watch::batch::BatchMode;
 use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, debug, error, info, warn};
 
-use self::batch::{BatchMode, ByteBudget, EventBatch, QueuedEvent};
+use self::batch::{ByteBudget, EventBatch, QueuedEvent};
 pub(crate) use self::kind::HandledKind;
 use self::kinds::HandledKinds;
 use self::sleeping_state::SleepingState;
@@ -119,11 +121,31 @@ impl Pipeline {
     }
 }
 
-impl Processor for Pipeline {
+impl QueueRules for Pipeline {
     type Key = Arc<ObjectKey>;
-    type QueueItem = QueueItem;
     type Batch = EventBatch;
     type Memory = ObjectMemory<SleepingState>;
+
+    fn survives_pause(&self, batch: &EventBatch) -> bool {
+        batch.survives_pause()
+    }
+
+    fn drop_plan(&self, memory: &mut Self::Memory) {
+        memory.drop_plan();
+    }
+
+    fn is_redundant(&self, key: &Self::Key, memory: &Self::Memory, batch: &EventBatch) -> bool {
+        let needs_each_event = self.kind(key).batch_mode() == BatchMode::EveryEvent;
+        let redundant = memory.is_redundant(&batch.summary(), needs_each_event);
+        if redundant {
+            debug!(object = %key, "Ignored: the event is not newer than our last write.");
+        }
+        redundant
+    }
+}
+
+impl Processor for Pipeline {
+    type QueueItem = QueueItem;
 
     fn fold(&self, key: &Self::Key, batch: &mut EventBatch, item: QueueItem) {
         let watch_event = match item {
@@ -138,25 +160,8 @@ impl Processor for Pipeline {
             self.background
                 .update_latest(key, &watch_event.text, version);
         }
-        batch.push(watch_event, kind.batch_mode(), &self.budget);
-    }
-
-    fn survives_pause(&self, batch: &EventBatch) -> bool {
-        let newest = batch.newest();
-        newest.is_some_and(|newest| newest.event_type == WatchEventType::Deleted)
-    }
-
-    fn drop_plan(&self, memory: &mut Self::Memory) {
-        memory.drop_plan();
-    }
-
-    fn is_redundant(&self, key: &Self::Key, memory: &Self::Memory, batch: &EventBatch) -> bool {
-        let needs_each_event = self.kind(key).batch_mode() == BatchMode::EveryEvent;
-        let redundant = memory.is_redundant(&batch.summary(), needs_each_event);
-        if redundant {
-            debug!(object = %key, "Ignored: the event is not newer than our last write.");
-        }
-        redundant
+        let mode = kind.batch_mode();
+        batch.push(self.budget.admit(watch_event, mode), mode);
     }
 
     async fn process(
@@ -372,7 +377,7 @@ impl ObjectHandling<'_> {
         let Some(text) = &watch_event.text else {
             return Ok(None);
         };
-        let object = self.kind.api().read(text);
+        let object = self.kind.api().read(&text.text);
         let object = object.map_err(|error| error.to_string())?;
         Ok(Some(Arc::new(object)))
     }

@@ -1,6 +1,5 @@
 //! Watch events and the identities of objects, as the watch streams of a kind send them.
 
-pub(crate) mod known_objects;
 pub(crate) mod latest;
 pub(crate) mod stream;
 pub(crate) mod stream_health;
@@ -11,7 +10,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use kopf_core::object::ObjectView;
-use kopf_core::object::resource_version::ResourceVersion;
+use kopf_core::watch::ObservedState;
+pub use kopf_core::watch::WatchEventType;
+use kopf_core::watch::known_objects::WatchedKey;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
@@ -31,26 +32,8 @@ pub(crate) struct ObjectKey {
     pub(crate) name: Box<str>,
 }
 
-/// The type of a watch event, or the listing of an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum WatchEventType {
-    /// The object was found in a list.
-    Listed,
-    /// The object was created, or matches the selectors of the watch now.
-    Added,
-    /// The object was changed.
-    Modified,
-    /// The object was deleted, or does not match the selectors of the watch any more.
-    Deleted,
-}
-
 /// A state of an object from a list or a watch.
-#[derive(Debug, Clone)]
-pub(crate) struct WatchEvent {
-    pub(crate) event_type: WatchEventType,
-    pub(crate) version: Option<ResourceVersion>,
-    pub(crate) text: Arc<RawValue>,
-}
+pub(crate) type WatchEvent = ObservedState<Arc<RawValue>>;
 
 /// A reason to process an object.
 #[derive(Debug)]
@@ -112,9 +95,16 @@ impl ObjectKey {
             name: object.name()?.into(),
         })
     }
+}
 
-    /// A body with nothing but the identity, for an object whose last state was not retained.
-    pub(crate) fn stub(&self) -> Arc<RawValue> {
+impl WatchedKey for ObjectKey {
+    type Text = Arc<RawValue>;
+
+    fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    fn stub(&self) -> Arc<RawValue> {
         let mut meta = Map::new();
         meta.insert("name".to_owned(), Value::from(&*self.name));
         if let Some(namespace) = &self.namespace {
@@ -156,18 +146,5 @@ impl<'a> ObjectHeader<'a> {
 
     fn version(&self) -> Option<&str> {
         self.metadata.resource_version.as_deref()
-    }
-}
-
-// === impl WatchEventType ===
-
-impl fmt::Display for WatchEventType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Listed => "LISTED",
-            Self::Added => "ADDED",
-            Self::Modified => "MODIFIED",
-            Self::Deleted => "DELETED",
-        })
     }
 }

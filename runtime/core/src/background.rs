@@ -3,6 +3,7 @@
 //! Times are monotonic, and count from the start of the operator.
 
 pub mod desired;
+pub mod life;
 pub mod stopping;
 pub mod timing;
 

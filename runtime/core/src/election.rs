@@ -4,6 +4,8 @@
 //! observed a change of the Lease, the holder from the time at which it sent its last renewal. Both
 //! use a monotonic clock, so the holder stops before a candidate may begin.
 
+pub mod elector;
+
 use std::time::Duration;
 
 /// The durations of a lease.
@@ -198,7 +200,9 @@ impl Candidate {
             };
         }
         let free_at = match &self.observed {
-            Some((lease, observed_at)) if self.other_holder().is_some() => {
+            Some((lease, observed_at))
+                if self.other_holder().is_some() && !planted!(CandidateDoesNotWait) =>
+            {
                 observed_at.saturating_add(lease.duration)
             }
             _ => now,

@@ -26,6 +26,9 @@
 
 #![warn(clippy::disallowed_methods)]
 
+#[macro_use]
+mod planted_macro;
+
 pub mod admission;
 pub mod background;
 pub mod cause;
@@ -40,12 +43,17 @@ pub mod machine;
 pub mod message;
 pub mod object;
 pub mod outcome;
+pub mod pause;
 pub mod peering;
 pub mod persistence;
+#[cfg(kopf_planted_faults)]
+pub mod planted;
 pub mod posting;
 pub mod progress;
+pub mod queue;
 pub mod reverts;
 pub mod scope;
 pub mod selection;
 pub mod time;
 pub mod turn;
+pub mod watch;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kopf_core::background::desired::InstanceState;
+use kopf_core::background::life::InstanceLife;
 use kopf_core::background::stopping::{StopReason, StopStage};
 use tracing::{debug, info, warn};
 
@@ -19,17 +20,7 @@ pub(super) struct Instance {
     pub(super) key: Arc<ObjectKey>,
     pub(super) signal: Signal,
     /// Never held across an await.
-    state: Mutex<State>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    /// It runs. One that is finished does not start again.
-    Running { finished: bool },
-    /// It still runs, but the operator no longer waits for it.
-    Abandoned { finished: bool },
-    /// Nothing of it runs any more.
-    Ended { finished: bool },
+    life: Mutex<InstanceLife>,
 }
 
 /// Held by all work of a daemon: when the last holder drops it, the daemon has ended.
@@ -47,7 +38,7 @@ impl Instance {
             handler: Arc::clone(handler),
             key: Arc::clone(key),
             signal: Signal::default(),
-            state: Mutex::new(State::Running { finished: false }),
+            life: Mutex::new(InstanceLife::begin()),
         }
     }
 
@@ -56,29 +47,16 @@ impl Instance {
     }
 
     pub(super) fn state(&self) -> InstanceState {
-        match *self.lock() {
-            State::Running { .. } if self.signal.reasons().is_empty() => InstanceState::Running,
-            State::Running { .. } => InstanceState::Stopping,
-            State::Abandoned { .. } => InstanceState::Abandoned,
-            State::Ended { finished: true } => InstanceState::Finished,
-            State::Ended { finished: false } => InstanceState::Absent,
-        }
+        self.lock().state(self.signal.reasons())
     }
 
     pub(super) fn has_ended(&self) -> bool {
-        matches!(*self.lock(), State::Ended { .. })
+        self.lock().has_ended()
     }
 
     /// Notes that it has ended by itself, and is not to be started again.
     pub(super) fn mark_finished(&self) {
-        let mut state = self.lock();
-        match &mut *state {
-            State::Running { finished }
-            | State::Abandoned { finished }
-            | State::Ended { finished } => {
-                *finished = true;
-            }
-        }
+        self.lock().mark_finished();
     }
 
     pub(super) fn is_finished(&self) -> bool {
@@ -87,22 +65,15 @@ impl Instance {
 
     /// Notes that nothing of it runs any more.
     pub(super) fn mark_ended(&self) {
-        let mut state = self.lock();
-        let finished = state.is_finished();
-        let former = std::mem::replace(&mut *state, State::Ended { finished });
-        drop(state);
-        if !matches!(former, State::Ended { .. }) {
+        let is_first = self.lock().mark_ended();
+        if is_first {
             self.handler.metrics.stopped();
         }
         self.signal.wake();
     }
 
     fn abandon(&self) {
-        let mut state = self.lock();
-        if let State::Running { finished } = *state {
-            *state = State::Abandoned { finished };
-        }
-        drop(state);
+        self.lock().abandon();
         self.signal.wake();
     }
 
@@ -110,7 +81,7 @@ impl Instance {
     pub(super) async fn ended_or_abandoned(&self) {
         loop {
             let woken = self.signal.woken();
-            if !matches!(*self.lock(), State::Running { .. }) {
+            if !self.lock().is_waited_for() {
                 return;
             }
             woken.await;
@@ -161,8 +132,8 @@ impl Instance {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, InstanceLife> {
+        self.life.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -179,18 +150,6 @@ impl fmt::Display for Instance {
             "{} of {} {}",
             self.handler, self.handler.resource.kind, self.key
         )
-    }
-}
-
-// === impl State ===
-
-impl State {
-    fn is_finished(self) -> bool {
-        match self {
-            Self::Running { finished }
-            | Self::Abandoned { finished }
-            | Self::Ended { finished } => finished,
-        }
     }
 }
 

@@ -9,6 +9,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
+use kopf_core::pause::{LeaseTerm, PauseChange, PauseState};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tracing::info;
@@ -33,31 +34,9 @@ pub(crate) enum PauseReason {
     LeaseLost,
 }
 
-/// The time up to which the operator may write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LeaseTerm {
-    /// There is no leader election.
-    Unlimited,
-    /// Up to this moment, unless the lease is renewed.
-    Until(Instant),
-    /// Not at all.
-    Over,
-}
-
-/// The place of one handle among all of them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum PauseSlot {
-    /// The handle was dropped; the next one takes its place.
-    Free,
-    Running,
-    Paused(PauseReason),
-}
-
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct State {
-    epoch: u64,
-    pauses: Vec<PauseSlot>,
-    lease_term: LeaseTerm,
+    pauses: PauseState<PauseReason, Instant>,
     /// The pause that was logged last; none if the end of a pause was.
     logged: Option<PauseReason>,
 }
@@ -130,12 +109,7 @@ impl fmt::Display for PauseReason {
 impl PauseSwitch {
     /// A switch without handles, and the view of it.
     pub(crate) fn new() -> (Self, PauseGate) {
-        let (sender, state) = watch::channel(State {
-            epoch: 0,
-            pauses: Vec::new(),
-            lease_term: LeaseTerm::Unlimited,
-            logged: None,
-        });
+        let (sender, state) = watch::channel(State::default());
         let switch = Self {
             state: Arc::new(sender),
         };
@@ -146,7 +120,7 @@ impl PauseSwitch {
     pub(crate) fn handle(&self) -> PauseHandle {
         let mut index = 0;
         self.state.send_modify(|state| {
-            index = state.take_slot(PauseSlot::Paused(PauseReason::Starting));
+            index = state.pauses.take_slot(Some(PauseReason::Starting));
         });
         PauseHandle {
             switch: self.clone(),
@@ -158,7 +132,7 @@ impl PauseSwitch {
     pub(crate) fn handle_without_pause(&self) -> PauseHandle {
         let mut index = 0;
         self.state.send_if_modified(|state| {
-            index = state.take_slot(PauseSlot::Running);
+            index = state.pauses.take_slot(None);
             false
         });
         PauseHandle {
@@ -167,15 +141,9 @@ impl PauseSwitch {
         }
     }
 
-    fn change(&self, change: impl FnOnce(&mut State)) {
+    fn change(&self, index: usize, change: PauseChange<PauseReason, Instant>) {
         self.state.send_modify(|state| {
-            let ran = state.pause().is_none();
-            let lease_ended = state.has_lease_ended();
-            change(state);
-            // Work that was rejected after the lease had ended must be planned again.
-            if lease_ended || (ran && state.pause().is_some()) {
-                state.epoch += 1;
-            }
+            state.pauses.change(index, change, Instant::now());
             state.log_change();
         });
     }
@@ -186,30 +154,23 @@ impl PauseSwitch {
 impl PauseHandle {
     /// Pauses the operator.
     pub(crate) fn pause(&self, pause: PauseReason) {
-        self.switch
-            .change(|state| state.pauses[self.index] = PauseSlot::Paused(pause));
+        self.switch.change(self.index, PauseChange::Pause(pause));
     }
 
     /// Ends the pause of this handle.
     pub(crate) fn resume(&self) {
-        self.switch
-            .change(|state| state.pauses[self.index] = PauseSlot::Running);
+        self.switch.change(self.index, PauseChange::Resume);
     }
 
     /// Ends the pause of this handle, and lets the operator write up to this moment.
     pub(crate) fn resume_until(&self, until: Instant) {
-        self.switch.change(|state| {
-            state.pauses[self.index] = PauseSlot::Running;
-            state.lease_term = LeaseTerm::Until(until);
-        });
+        self.switch
+            .change(self.index, PauseChange::ResumeUntil(until));
     }
 
     /// Pauses the operator, and forbids all writes.
     pub(crate) fn forbid(&self, pause: PauseReason) {
-        self.switch.change(|state| {
-            state.pauses[self.index] = PauseSlot::Paused(pause);
-            state.lease_term = LeaseTerm::Over;
-        });
+        self.switch.change(self.index, PauseChange::Forbid(pause));
     }
 }
 
@@ -217,10 +178,7 @@ impl Drop for PauseHandle {
     /// A pause outlives its handle: a part that ends by a defect must not resume the operator.
     fn drop(&mut self) {
         self.switch.state.send_if_modified(|state| {
-            let slot = &mut state.pauses[self.index];
-            if *slot == PauseSlot::Running {
-                *slot = PauseSlot::Free;
-            }
+            state.pauses.free_slot(self.index);
             false
         });
     }
@@ -230,25 +188,7 @@ impl Drop for PauseHandle {
 
 impl State {
     fn pause(&self) -> Option<&PauseReason> {
-        self.pauses.iter().find_map(|slot| match slot {
-            PauseSlot::Paused(pause) => Some(pause),
-            PauseSlot::Free | PauseSlot::Running => None,
-        })
-    }
-
-    /// Puts a handle into a free slot, so that namespaces that come and go leave none behind.
-    fn take_slot(&mut self, slot: PauseSlot) -> usize {
-        let free = self.pauses.iter().position(|it| *it == PauseSlot::Free);
-        match free {
-            Some(index) => {
-                self.pauses[index] = slot;
-                index
-            }
-            None => {
-                self.pauses.push(slot);
-                self.pauses.len() - 1
-            }
-        }
+        self.pauses.pause()
     }
 
     /// Logs a change of the pause; the pause of the start is not logged.
@@ -263,16 +203,11 @@ impl State {
         self.logged = pause;
     }
 
-    /// Whether the lease has ended before a handle noticed it.
-    fn has_lease_ended(&self) -> bool {
-        matches!(self.lease_term, LeaseTerm::Until(until) if Instant::now() >= until)
-    }
-
     fn may_write(&self) -> bool {
-        match self.lease_term {
+        match self.pauses.lease_term() {
+            // Without an election the clock is not needed.
             LeaseTerm::Unlimited => true,
-            LeaseTerm::Until(until) => Instant::now() < until,
-            LeaseTerm::Over => false,
+            _ => self.pauses.may_write(Instant::now()),
         }
     }
 
@@ -282,7 +217,7 @@ impl State {
 
     fn period(&self) -> PausePeriod {
         PausePeriod {
-            epoch: self.epoch,
+            epoch: self.pauses.epoch(),
             running: self.pause().is_none(),
         }
     }
@@ -309,7 +244,7 @@ impl PauseGate {
 
     /// The number of pauses so far.
     pub(crate) fn epoch(&self) -> u64 {
-        self.state.borrow().epoch
+        self.state.borrow().pauses.epoch()
     }
 
     /// The reason for the current pause, if there is one.
@@ -330,7 +265,7 @@ impl PauseGate {
             .wait_for(State::is_running)
             .await
             .ok()
-            .map(|it| it.epoch);
+            .map(|it| it.pauses.epoch());
         match epoch {
             Some(epoch) => epoch,
             None => std::future::pending().await,
@@ -370,7 +305,7 @@ impl PauseGate {
     /// Waits until a pause begins, or has begun since that epoch.
     pub(crate) async fn paused_since(&self, epoch: u64) {
         let mut state = self.state.clone();
-        let paused = |state: &State| state.epoch != epoch || state.pause().is_some();
+        let paused = |state: &State| state.pauses.epoch() != epoch || state.pause().is_some();
         if state.wait_for(paused).await.is_err() {
             std::future::pending::<()>().await;
         }
@@ -388,7 +323,7 @@ impl PauseGate {
     pub(crate) async fn lease_ended(&self) {
         let mut state = self.state.clone();
         loop {
-            let lease_term = state.borrow_and_update().lease_term;
+            let lease_term = state.borrow_and_update().pauses.lease_term();
             let changed = match lease_term {
                 LeaseTerm::Over => return,
                 LeaseTerm::Unlimited => state.changed().await,
@@ -419,7 +354,7 @@ impl PauseGate {
         &self,
         work: impl Future<Output = T>,
     ) -> Result<T, LeaseEnded> {
-        if self.state.borrow().lease_term == LeaseTerm::Unlimited {
+        if self.state.borrow().pauses.lease_term() == LeaseTerm::Unlimited {
             return Ok(work.await);
         }
         let mut work = pin!(work);

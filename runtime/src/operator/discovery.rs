@@ -16,11 +16,11 @@ use crate::client::discovery::{self, Catalog};
 use crate::client::requests::{self, KindApi};
 use crate::client::resource::{KindSpec, ResourceDescription};
 use crate::coordination::pause::PauseGate;
-use crate::watch::known_objects::Retention;
 use crate::watch::stream::{self, StreamOutput, StreamSettings, WatchStream};
 use crate::watch::stream_health::StreamHealth;
 use crate::watch::unserved::CUSTOM_RESOURCE_DEFINITIONS;
 use crate::watch::{KindIndex, ObjectKey, QueueItem, WatchEventType};
+use kopf_core::watch::known_objects::Retention;
 
 /// The interval of discovery without a change: kinds of aggregated API servers have no definition.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(300);

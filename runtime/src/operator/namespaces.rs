@@ -16,10 +16,10 @@ use crate::client::backoff::Backoff;
 use crate::client::requests::{self, KindApi};
 use crate::client::resource::{ResourceSpec, Scope, StatusSubresource};
 use crate::coordination::pause::PauseGate;
-use crate::watch::known_objects::Retention;
 use crate::watch::stream::{self, StreamOutput, StreamSettings, WatchStream};
 use crate::watch::stream_health::StreamHealth;
 use crate::watch::{KindIndex, QueueItem, WatchEventType};
+use kopf_core::watch::known_objects::Retention;
 
 const NAMESPACES: ResourceSpec = ResourceSpec {
     group: "",

@@ -23,10 +23,10 @@ use crate::process::execute::handler_scope::OperatorServices;
 use crate::process::persist::finalizer_sweep::FinalizerSweep;
 use crate::task::heartbeat::Heartbeats;
 use crate::task::{TaskEnd, Tasks};
-use crate::watch::known_objects::Retention;
 use crate::watch::stream::{self, StreamOutput, StreamSettings, WatchStream};
 use crate::watch::stream_health::StreamHealth;
 use crate::watch::{KindIndex, ObjectKey, QueueItem};
+use kopf_core::watch::known_objects::Retention;
 
 /// Watch events on their way to the indices of a stream.
 const WATCH_EVENT_CHANNEL: usize = 64;

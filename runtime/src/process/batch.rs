@@ -1,43 +1,24 @@
-//! The events of an object that wait for a worker, and the memory that all of them may take.
+//! The texts of events that wait for a worker, and the memory that all of them may take.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use kopf_core::cause::detect::EventKind;
-use kopf_core::machine::memory::{BatchSummary, NewestEvent};
-use kopf_core::object::resource_version::ResourceVersion;
+use kopf_core::watch::batch::{self, BatchMode};
 use serde_json::value::RawValue;
 
-use crate::watch::{WatchEvent, WatchEventType};
+use crate::watch::WatchEvent;
 
-/// Earlier events that are kept for event handlers; beyond that, modifications are merged.
-const MAX_EARLIER_EVENTS: usize = 16;
-
-/// The events since the last call: the newest, and for event handlers those before it.
-#[derive(Debug, Default)]
-pub(crate) struct EventBatch {
-    first: Option<WatchEventType>,
-    earlier: Vec<QueuedEvent>,
-    newest: Option<QueuedEvent>,
-    requeued: bool,
-}
+/// The events of an object since its last call.
+pub(crate) type EventBatch = batch::EventBatch<WaitingText>;
 
 /// An event that waits for a worker.
-#[derive(Debug)]
-pub(crate) struct QueuedEvent {
-    pub(crate) event_type: WatchEventType,
-    pub(crate) version: Option<ResourceVersion>,
-    /// None if it exceeded the budget: the worker reads the object instead.
-    pub(crate) text: Option<Arc<RawValue>>,
-    _reserved: Option<ReservedBytes>,
-}
+pub(crate) type QueuedEvent = batch::QueuedEvent<WaitingText>;
 
-/// The events that a kind needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum BatchMode {
-    NewestOnly,
-    /// Event handlers are called for each event.
-    EveryEvent,
+/// The text of an object in an event that waits for a worker.
+#[derive(Debug)]
+pub(crate) struct WaitingText {
+    pub(crate) text: Arc<RawValue>,
+    _reserved: ReservedBytes,
 }
 
 /// The memory for waiting events and sleeping objects, shared by all objects.
@@ -57,58 +38,6 @@ pub(crate) struct ReservedBytes {
     bytes: usize,
 }
 
-// === impl EventBatch ===
-
-impl EventBatch {
-    /// Adds an event.
-    ///
-    /// Change handlers need the newest state only. Event handlers get each event as long as few
-    /// wait; beyond that, modifications are left out, as they are when a watch is interrupted.
-    pub(crate) fn push(&mut self, watch_event: WatchEvent, mode: BatchMode, budget: &ByteBudget) {
-        self.first.get_or_insert(watch_event.event_type);
-        let dispensable =
-            mode == BatchMode::NewestOnly && watch_event.event_type != WatchEventType::Deleted;
-        let Some(previous) = self.newest.replace(budget.admit(watch_event, dispensable)) else {
-            return;
-        };
-        if mode == BatchMode::NewestOnly {
-            return;
-        }
-        if self.earlier.len() < MAX_EARLIER_EVENTS
-            || previous.event_type != WatchEventType::Modified
-        {
-            self.earlier.push(previous);
-        }
-    }
-
-    /// Notes that the object is to be processed without an event.
-    pub(crate) fn requeue(&mut self) {
-        self.requeued = true;
-    }
-
-    /// The facts that decide about the call.
-    pub(crate) fn summary(&self) -> BatchSummary {
-        BatchSummary {
-            first: self.first.map(event_kind),
-            newest: self.newest.as_ref().map(|newest| NewestEvent {
-                kind: event_kind(newest.event_type),
-                version: newest.version.clone(),
-                has_text: newest.text.is_some(),
-            }),
-            requeued: self.requeued,
-        }
-    }
-
-    pub(crate) fn newest(&self) -> Option<&QueuedEvent> {
-        self.newest.as_ref()
-    }
-
-    /// All events that were kept, in their order.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &QueuedEvent> {
-        self.earlier.iter().chain(&self.newest)
-    }
-}
-
 // === impl ByteBudget ===
 
 impl ByteBudget {
@@ -119,21 +48,20 @@ impl ByteBudget {
         }
     }
 
-    /// Admits an event, without its text if that is dispensable and exceeds the budget.
-    fn admit(&self, watch_event: WatchEvent, dispensable: bool) -> QueuedEvent {
+    /// Admits an event, without its text if that exceeds the budget and can be read instead.
+    pub(crate) fn admit(&self, watch_event: WatchEvent, mode: BatchMode) -> QueuedEvent {
         let bytes = watch_event.text.get().len();
-        let (text, reserved) = match self.reserve(bytes, self.bytes) {
-            Err(reserved) if dispensable => {
-                drop(reserved);
-                (None, None)
-            }
-            Ok(reserved) | Err(reserved) => (Some(watch_event.text), Some(reserved)),
+        let reserved = match self.reserve(bytes, self.bytes) {
+            Err(_) if mode.can_read_instead(watch_event.event_type) => None,
+            Ok(reserved) | Err(reserved) => Some(reserved),
         };
         QueuedEvent {
             event_type: watch_event.event_type,
             version: watch_event.version,
-            text,
-            _reserved: reserved,
+            text: reserved.map(|_reserved| WaitingText {
+                text: watch_event.text,
+                _reserved,
+            }),
         }
     }
 
@@ -163,14 +91,6 @@ impl ByteBudget {
     }
 }
 
-fn event_kind(event_type: WatchEventType) -> EventKind {
-    match event_type {
-        WatchEventType::Listed => EventKind::Listed,
-        WatchEventType::Added | WatchEventType::Modified => EventKind::Changed,
-        WatchEventType::Deleted => EventKind::Deleted,
-    }
-}
-
 // === impl ReservedBytes ===
 
 impl Drop for ReservedBytes {
@@ -184,53 +104,7 @@ mod tests {
     use serde_json::value::to_raw_value;
 
     use super::*;
-
-    const PLENTY: usize = 1024 * 1024;
-
-    fn batch(
-        mode: BatchMode,
-        events: impl IntoIterator<Item = (WatchEventType, usize)>,
-    ) -> EventBatch {
-        let budget = ByteBudget::new(PLENTY);
-        let mut batch = EventBatch::default();
-        for (event_type, state) in events {
-            let watch_event = WatchEvent {
-                event_type,
-                version: None,
-                text: to_raw_value(&state).unwrap().into(),
-            };
-            batch.push(watch_event, mode, &budget);
-        }
-        batch
-    }
-
-    fn states(batch: &EventBatch) -> Vec<usize> {
-        let states = batch
-            .all()
-            .filter_map(|watch_event| watch_event.text.as_ref()?.get().parse().ok());
-        states.collect()
-    }
-
-    #[test]
-    fn only_the_newest_state_is_kept_without_event_handlers() {
-        let events = [(WatchEventType::Listed, 1), (WatchEventType::Modified, 2)];
-        let batch = batch(BatchMode::NewestOnly, events);
-        assert_eq!(states(&batch), [2]);
-        assert_eq!(batch.summary().first, Some(EventKind::Listed));
-    }
-
-    #[test]
-    fn event_handlers_get_each_event_up_to_a_limit() {
-        let modified = (2..1000).map(|state| (WatchEventType::Modified, state));
-        let events = [(WatchEventType::Added, 1)]
-            .into_iter()
-            .chain(modified)
-            .chain([(WatchEventType::Deleted, 1000)]);
-        let states = states(&batch(BatchMode::EveryEvent, events));
-        assert_eq!(states.len(), MAX_EARLIER_EVENTS + 1);
-        assert_eq!(states[..3], [1, 2, 3]);
-        assert_eq!(states.last(), Some(&1000));
-    }
+    use crate::watch::WatchEventType;
 
     #[test]
     fn an_event_that_exceeds_the_budget_waits_without_its_text() {
@@ -242,7 +116,10 @@ mod tests {
                 version: None,
                 text: to_raw_value(&number).unwrap().into(),
             };
-            batch.push(watch_event, BatchMode::NewestOnly, &budget);
+            batch.push(
+                budget.admit(watch_event, BatchMode::NewestOnly),
+                BatchMode::NewestOnly,
+            );
             batch
         };
         let has_text = |batch: &EventBatch| batch.newest().is_some_and(|it| it.text.is_some());

@@ -7,10 +7,10 @@ use kopf_core::handler::HandlerSpec;
 use kopf_core::handler::registry::{Error, Registry, Tracking};
 use kopf_core::handler::watch_selectors::WatchSelectors;
 use kopf_core::persistence::Persistence;
+use kopf_core::watch::batch::BatchMode;
 use kube::Client;
 use serde_json::Value;
 
-use super::batch::BatchMode;
 use crate::background::declaration::{BackgroundHandler, RegisteredBackground};
 use crate::client::requests::KindApi;
 use crate::client::resource::KindSpec;
@@ -21,7 +21,7 @@ use crate::index::update::Indexer;
 use crate::registration::function::{ChangeFunction, EventFunction};
 use crate::registration::{HandlerFunction, ResourceHandlers};
 use crate::watch::ObjectKey;
-use crate::watch::known_objects::Retention;
+use kopf_core::watch::known_objects::Retention;
 
 /// A kind with everything that the handling of its objects needs.
 pub(crate) struct HandledKind {

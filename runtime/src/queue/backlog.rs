@@ -43,12 +43,6 @@ impl<K> Backlog<K> {
         self.update_metrics();
     }
 
-    pub(super) fn extend(&mut self, keys: impl Iterator<Item = K>) {
-        let now = self.metrics.now();
-        self.waiting.extend(keys.map(|key| (key, now)));
-        self.update_metrics();
-    }
-
     /// Reports the number of busy workers.
     pub(super) fn working(&self, count: usize) {
         self.metrics.working(count);

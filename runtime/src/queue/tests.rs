@@ -46,15 +46,10 @@ struct RunningKeys {
     most: usize,
 }
 
-impl Processor for Recorder {
+impl QueueRules for Recorder {
     type Key = &'static str;
-    type QueueItem = TestItem;
     type Batch = Vec<TestItem>;
     type Memory = u32;
-
-    fn fold(&self, _: &Self::Key, batch: &mut Vec<TestItem>, item: TestItem) {
-        batch.push(item);
-    }
 
     fn survives_pause(&self, batch: &Vec<TestItem>) -> bool {
         batch.iter().any(|item| item.number == SURVIVING)
@@ -66,6 +61,14 @@ impl Processor for Recorder {
 
     fn is_redundant(&self, _: &Self::Key, _: &u32, batch: &Vec<TestItem>) -> bool {
         batch.iter().all(|item| item.number == REDUNDANT)
+    }
+}
+
+impl Processor for Recorder {
+    type QueueItem = TestItem;
+
+    fn fold(&self, _: &Self::Key, batch: &mut Vec<TestItem>, item: TestItem) {
+        batch.push(item);
     }
 
     async fn process(&self, key: &Self::Key, memory: &mut u32, batch: Vec<TestItem>) -> NextCall {

@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kopf_core::machine::object::NextCall;
+use kopf_core::queue::FinishedWork;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::task::JoinSet;
@@ -33,14 +33,6 @@ pub(super) struct WorkerJob<P: Processor> {
     pub(super) permit: OwnedSemaphorePermit,
 }
 
-/// An object that was processed.
-pub(super) struct FinishedJob<P: Processor> {
-    pub(super) epoch: u64,
-    pub(super) key: P::Key,
-    pub(super) memory: P::Memory,
-    pub(super) next: NextCall,
-}
-
 /// The channel to an idle worker, which ends when its handle is dropped.
 struct WorkerHandle<P: Processor>(mpsc::Sender<JobAssignment<P>>);
 
@@ -51,7 +43,7 @@ struct JobAssignment<P: Processor> {
 
 struct WorkerReport<P: Processor> {
     worker: WorkerHandle<P>,
-    finished: FinishedJob<P>,
+    finished: FinishedWork<P>,
 }
 
 // === impl Workers ===
@@ -88,7 +80,7 @@ impl<P: Processor> Workers<P> {
     }
 
     /// The next processed object. Cancel safe.
-    pub(super) async fn finished(&mut self) -> FinishedJob<P> {
+    pub(super) async fn finished(&mut self) -> FinishedWork<P> {
         loop {
             tokio::select! {
                 biased;
@@ -148,7 +140,7 @@ async fn work<P: Processor>(
             let work = pin!(processor.process(&key, &mut memory, batch));
             run_with_permit(work, permit, hold).await
         };
-        let finished = FinishedJob {
+        let finished = FinishedWork {
             epoch,
             key,
             memory,

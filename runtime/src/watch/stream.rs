@@ -12,6 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{AsyncBufRead, AsyncBufReadExt as _};
+use kopf_core::object::resource_version::ResourceVersion;
+use kopf_core::watch::known_objects::{KeyedEvent, Retention};
+use kopf_core::watch::stream_failure::{FailureCause, StreamFailure};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
@@ -19,11 +22,11 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use super::known_objects::{KeyedEvent, KnownObjects, Retention};
 use super::stream_health::StreamHealth;
 use super::unserved::{UnservedKind, UnservedReason, UnservedReport};
 use super::{
-    KindIndex, ObjectHeader, ObjectKey, QueueItem, ReceiverDropped, StreamMessage, WatchEventType,
+    KindIndex, ObjectHeader, ObjectKey, QueueItem, ReceiverDropped, StreamMessage, WatchEvent,
+    WatchEventType,
 };
 use crate::client::backoff::Backoff;
 use crate::client::discovery;
@@ -36,6 +39,8 @@ const SHORTEST_WATCH: Duration = Duration::from_secs(1);
 
 /// The time of a watch is up to twice as long as the setting, in this many steps.
 const JITTER_STEPS: u32 = 1000;
+
+type KnownObjects = kopf_core::watch::known_objects::KnownObjects<ObjectKey>;
 
 /// A stream: its kind, its namespace and its settings.
 pub(crate) struct WatchStream {
@@ -139,7 +144,7 @@ pub(crate) async fn run_until(
     pause_gate: PauseGate,
     gone: CancellationToken,
 ) {
-    let mut known_objects = KnownObjects::new(stream.kind, stream.retention);
+    let mut known_objects = KnownObjects::new(stream.retention);
     tokio::select! {
         biased;
         () = gone.cancelled() => {}
@@ -182,7 +187,7 @@ async fn follow(
                 run.wait_until_served(known_objects).await
             }
             Some(Err(error)) => {
-                if !error.interrupts_list() {
+                if !error.failure().interrupts_list() {
                     known_objects.end_list();
                 }
                 run.wait_after(&error).await
@@ -285,7 +290,7 @@ impl StreamRun<'_> {
         if let Error::List(cause) = error {
             self.output.list_failed(self.period, cause).await?;
         }
-        if error.needs_list() {
+        if error.failure().needs_list() {
             self.state = State::Unlisted;
             stream.api.description().mark_stale();
         }
@@ -335,8 +340,10 @@ impl WatchStream {
                 let Some(header) = self.header(text) else {
                     continue;
                 };
-                if let Some(event) =
-                    known_objects.record(WatchEventType::Listed, &header, Arc::clone(text))
+                let Some((key, state)) = self.state(WatchEventType::Listed, &header, text) else {
+                    continue;
+                };
+                if let Some(event) = known_objects.record(key, state)
                     && self.send(output, event).await.is_err()
                 {
                     return Ok(StreamStep::ReceiverDropped);
@@ -420,7 +427,10 @@ impl WatchStream {
                 }
             };
             let text = raw.object.to_owned().into();
-            let sent = match known_objects.record(event_type, &header, text) {
+            let Some((key, state)) = self.state(event_type, &header, &text) else {
+                continue;
+            };
+            let sent = match known_objects.record(key, state) {
                 Some(event) => self.send(output, event).await,
                 None => self.send_deletions(known_objects, output).await,
             };
@@ -448,7 +458,7 @@ impl WatchStream {
     async fn send(
         &self,
         output: &StreamOutput,
-        (key, watch_event): KeyedEvent,
+        (key, watch_event): KeyedEvent<ObjectKey>,
     ) -> Result<(), ReceiverDropped> {
         self.health.count_event(watch_event.event_type);
         output.send((key, watch_event)).await
@@ -461,6 +471,25 @@ impl WatchStream {
                 warn!(kind = %self.describe(), "ignoring a malformed object: {error}");
             })
             .ok()
+    }
+
+    /// The identity and the state of an object; none if it has no name or uid.
+    fn state(
+        &self,
+        event_type: WatchEventType,
+        header: &ObjectHeader<'_>,
+        text: &Arc<RawValue>,
+    ) -> Option<(ObjectKey, WatchEvent)> {
+        let Some(key) = header.key(self.kind) else {
+            warn!(kind = %self.describe(), "ignoring an object without a name or a uid");
+            return None;
+        };
+        let state = WatchEvent {
+            event_type,
+            version: header.version().map(ResourceVersion::new),
+            text: Arc::clone(text),
+        };
+        Some((key, state))
     }
 
     fn report(&self, error: &Error, pause: Duration) {
@@ -486,12 +515,20 @@ impl WatchStream {
 // === impl Error ===
 
 impl Error {
-    /// True if the resource version of the watch is in doubt.
-    fn needs_list(&self) -> bool {
+    /// The failure, as far as it decides about the next list.
+    fn failure(&self) -> StreamFailure {
+        let cause = |error: &requests::Error| match error {
+            requests::Error::Expired => FailureCause::Expired,
+            error if error.is_transient() => FailureCause::Transient,
+            _ => FailureCause::Other,
+        };
         match self {
-            Self::List(_) | Self::InStream(_) | Self::Decode(_) => true,
-            Self::Open(error) => !error.is_transient(),
-            Self::Read(_) | Self::ClosedAtOnce => false,
+            Self::List(_) => StreamFailure::List,
+            Self::Open(error) => StreamFailure::Open(cause(error)),
+            Self::InStream(error) => StreamFailure::InStream(cause(error)),
+            Self::Read(_) => StreamFailure::Read,
+            Self::ClosedAtOnce => StreamFailure::ClosedAtOnce,
+            Self::Decode(_) => StreamFailure::Decode,
         }
     }
 
@@ -507,16 +544,6 @@ impl Error {
                 Some(WatchRestart::Failed)
             }
         }
-    }
-
-    /// True if the list is not complete, or too old for the watch that was to follow it.
-    fn interrupts_list(&self) -> bool {
-        matches!(
-            self,
-            Self::List(_)
-                | Self::Open(requests::Error::Expired)
-                | Self::InStream(requests::Error::Expired)
-        )
     }
 
     fn is_routine(&self) -> bool {
@@ -579,7 +606,7 @@ async fn remove_all(
 // === impl StreamOutput ===
 
 impl StreamOutput {
-    async fn send(&self, (key, watch_event): KeyedEvent) -> Result<(), ReceiverDropped> {
+    async fn send(&self, (key, watch_event): KeyedEvent<ObjectKey>) -> Result<(), ReceiverDropped> {
         match self {
             Self::Queue(queue) | Self::QueueWithObserver(queue, _) => {
                 let sent = queue.send((key, QueueItem::Event(watch_event))).await;
@@ -639,13 +666,19 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_deletion_whose_sending_is_cancelled_is_sent_later() {
-        let mut known_objects = KnownObjects::new(KindIndex(0), Retention::Identity);
+        let mut known_objects = KnownObjects::new(Retention::Identity);
         known_objects.begin_list();
         for name in ["one", "two"] {
             let object = json!({"metadata": {"name": name, "uid": name}});
             let text: Arc<RawValue> = to_raw_value(&object).unwrap().into();
             let header = ObjectHeader::at(&text).unwrap();
-            let listed = known_objects.record(WatchEventType::Listed, &header, Arc::clone(&text));
+            let key = header.key(KindIndex(0)).expect("a name and a uid");
+            let state = WatchEvent {
+                event_type: WatchEventType::Listed,
+                version: None,
+                text: Arc::clone(&text),
+            };
+            let listed = known_objects.record(key, state);
             assert!(listed.is_some());
         }
         let (sender, mut receiver) = mpsc::channel(1);

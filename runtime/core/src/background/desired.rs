@@ -48,6 +48,11 @@ pub enum InstanceStep {
 pub fn step(state: InstanceState, matches: bool, life: ObjectLife) -> InstanceStep {
     match (state, life) {
         (InstanceState::Absent, ObjectLife::Alive { held: true }) if matches => InstanceStep::Start,
+        (InstanceState::Absent, ObjectLife::Alive { .. })
+            if matches && planted!(DaemonBeforeFinalizer) =>
+        {
+            InstanceStep::Start
+        }
         (InstanceState::Running, ObjectLife::Deleting) => {
             InstanceStep::Stop(StopReason::ResourceDeleted)
         }

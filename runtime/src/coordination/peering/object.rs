@@ -14,9 +14,9 @@ use tracing::warn;
 use crate::client::requests::{self, KindApi};
 use crate::client::resource::{ResourceSpec, Scope, StatusSubresource};
 use crate::watch::KindIndex;
-use crate::watch::known_objects::Retention;
 use crate::watch::stream::{StreamSettings, WatchStream};
 use crate::watch::stream_health::StreamHealth;
+use kopf_core::watch::known_objects::Retention;
 
 /// The API groups of peerings: the current one, and that of old versions of Kopf.
 const GROUPS: [&str; 2] = ["kopf.dev", "zalando.org"];

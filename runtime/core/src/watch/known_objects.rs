@@ -2,60 +2,78 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher, RandomState};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use kopf_core::object::resource_version::ResourceVersion;
-use serde_json::value::RawValue;
-use tracing::warn;
-
-use super::{KindIndex, ObjectHeader, ObjectKey, WatchEvent, WatchEventType};
+use crate::{
+    object::resource_version::ResourceVersion,
+    watch::{ObservedState, WatchEventType},
+};
 
 /// A watch event with the identity of its object.
-pub(super) type KeyedEvent = (Arc<ObjectKey>, WatchEvent);
+pub type KeyedEvent<K> = (Arc<K>, ObservedState<<K as WatchedKey>::Text>);
+
+/// The identity of an object: another object of the same name that is created later differs.
+pub trait WatchedKey {
+    /// The form in which states are kept.
+    type Text: Clone;
+
+    /// The uid of the object.
+    fn uid(&self) -> &str;
+
+    /// A state with nothing but the identity, for an object whose last state was not retained.
+    fn stub(&self) -> Self::Text;
+}
 
 /// The part of an object that is retained for the event of a missed deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Retention {
+pub enum Retention {
+    /// Its identity.
     Identity,
     /// Event handlers of the kind get the last state of a deleted object.
     Body,
 }
 
-struct KnownObject {
-    key: Arc<ObjectKey>,
+struct KnownObject<K: WatchedKey> {
+    key: Arc<K>,
     epoch: u32,
-    last: Option<Arc<RawValue>>,
+    last: Option<K::Text>,
     /// The version that a list has sent which is not followed by a watch yet. There may be very
     /// many objects: a version that is no number is not kept, and its object is sent again.
     listed: Option<NonZeroU64>,
 }
 
 /// The objects that a stream has listed or watched, and that were not deleted since.
-pub(super) struct KnownObjects {
-    kind: KindIndex,
+pub struct KnownObjects<K: WatchedKey, S = RandomState> {
     retention: Retention,
     epoch: u32,
-    objects: HashMap<Box<str>, KnownObject>,
+    objects: HashMap<Box<str>, KnownObject<K>, S>,
     /// True if objects have a listed version.
     has_listed_versions: bool,
     /// Deletions that the receiver does not have yet. A pause or the end of a namespace may cancel
     /// the sending at any point, and no list names these objects again.
-    unsent_deletions: VecDeque<KeyedEvent>,
+    unsent_deletions: VecDeque<KeyedEvent<K>>,
 }
 
 // === impl KnownObjects ===
 
-impl KnownObjects {
-    pub(super) fn new(kind: KindIndex, retention: Retention) -> Self {
+impl<K: WatchedKey, S: BuildHasher + Default> KnownObjects<K, S> {
+    /// No objects.
+    #[must_use]
+    pub fn new(retention: Retention) -> Self {
         Self {
-            kind,
             retention,
             epoch: 0,
-            objects: HashMap::new(),
+            objects: HashMap::default(),
             has_listed_versions: false,
             unsent_deletions: VecDeque::new(),
         }
+    }
+
+    /// The uids of all known objects.
+    pub fn uids(&self) -> impl Iterator<Item = &str> {
+        self.objects.keys().map(|uid| &**uid)
     }
 
     /// Begins a new list, or an interrupted one from its first page: objects that it does not name
@@ -68,30 +86,16 @@ impl KnownObjects {
     /// was sent before passes at the speed of the API server. To read ahead instead would need
     /// memory for all objects. To go on with the token that the API server offers in place of the
     /// expired one would not help if the watch that follows finds the list too old.
-    pub(super) fn begin_list(&mut self) {
+    pub fn begin_list(&mut self) {
         self.epoch = self.epoch.wrapping_add(1);
     }
 
-    /// Notes a state of an object, and returns it to be sent: none if the object has no name or
-    /// uid, none if an interrupted list has sent it already, and none for a deletion, which is
-    /// [unsent](Self::unsent_deletion) then.
-    pub(super) fn record(
-        &mut self,
-        event_type: WatchEventType,
-        header: &ObjectHeader<'_>,
-        text: Arc<RawValue>,
-    ) -> Option<KeyedEvent> {
-        let Some(key) = header.key(self.kind) else {
-            warn!("ignoring an object without a name or a uid");
-            return None;
-        };
-        let watch_event = WatchEvent {
-            event_type,
-            version: header.version().map(ResourceVersion::new),
-            text,
-        };
+    /// Notes a state of an object, and returns it to be sent: none if an interrupted list has
+    /// sent it already, and none for a deletion, which is [unsent](Self::unsent_deletion) then.
+    pub fn record(&mut self, key: K, watch_event: ObservedState<K::Text>) -> Option<KeyedEvent<K>> {
+        let event_type = watch_event.event_type;
         if event_type == WatchEventType::Deleted {
-            let known = self.objects.remove(&key.uid);
+            let known = self.objects.remove(key.uid());
             let key = known.map_or_else(|| Arc::new(key), |known| known.key);
             self.unsent_deletions.push_back((key, watch_event));
             return None;
@@ -104,24 +108,24 @@ impl KnownObjects {
     }
 
     /// Whether an interrupted list has sent this state already; notes that the list names it again.
-    fn is_sent(&mut self, key: &ObjectKey, watch_event: &WatchEvent) -> bool {
-        let known = self.objects.get_mut(&key.uid);
+    fn is_sent(&mut self, key: &K, watch_event: &ObservedState<K::Text>) -> bool {
+        let known = self.objects.get_mut(key.uid());
         let version = watch_event.version.as_ref().and_then(number);
         let sent = known.filter(|it| it.listed.is_some() && it.listed == version);
         sent.map(|known| known.epoch = self.epoch).is_some()
     }
 
-    fn insert(&mut self, key: ObjectKey, watch_event: &WatchEvent) -> Arc<ObjectKey> {
+    fn insert(&mut self, key: K, watch_event: &ObservedState<K::Text>) -> Arc<K> {
         let last = match self.retention {
             Retention::Identity => None,
-            Retention::Body => Some(Arc::clone(&watch_event.text)),
+            Retention::Body => Some(watch_event.text.clone()),
         };
         let listed = match watch_event.event_type {
             WatchEventType::Listed => watch_event.version.as_ref().and_then(number),
             WatchEventType::Added | WatchEventType::Modified | WatchEventType::Deleted => None,
         };
         self.has_listed_versions |= listed.is_some();
-        match self.objects.entry(key.uid.clone()) {
+        match self.objects.entry(key.uid().into()) {
             Entry::Occupied(mut entry) => {
                 let known = entry.get_mut();
                 known.epoch = self.epoch;
@@ -144,7 +148,7 @@ impl KnownObjects {
 
     /// Makes the next list send all objects: a watch follows the last one, or the receiver has
     /// dropped in a pause what it got.
-    pub(super) fn end_list(&mut self) {
+    pub fn end_list(&mut self) {
         if std::mem::take(&mut self.has_listed_versions) {
             let known_objects = self.objects.values_mut();
             known_objects.for_each(|known| known.listed = None);
@@ -152,26 +156,31 @@ impl KnownObjects {
     }
 
     /// The next deletion to be sent; it stays until [`deletion_sent`](Self::deletion_sent).
-    pub(super) fn unsent_deletion(&self) -> Option<KeyedEvent> {
+    #[must_use]
+    pub fn unsent_deletion(&self) -> Option<KeyedEvent<K>> {
         self.unsent_deletions.front().cloned()
     }
 
-    pub(super) fn deletion_sent(&mut self) {
+    /// The receiver has the deletion.
+    pub fn deletion_sent(&mut self) {
         self.unsent_deletions.pop_front();
     }
 
     /// Removes all objects: their namespace or kind is gone.
-    pub(super) fn remove_all(&mut self) {
+    pub fn remove_all(&mut self) {
         self.begin_list();
         self.remove_missing();
     }
 
     /// Removes the objects that the list did not name.
-    pub(super) fn remove_missing(&mut self) {
+    pub fn remove_missing(&mut self) {
+        if planted!(MissingNotNoticed) {
+            return;
+        }
         let epoch = self.epoch;
         let missing = self.objects.extract_if(|_, known| known.epoch != epoch);
         self.unsent_deletions.extend(missing.map(|(_, known)| {
-            let watch_event = WatchEvent {
+            let watch_event = ObservedState {
                 event_type: WatchEventType::Deleted,
                 version: None,
                 text: known.last.unwrap_or_else(|| known.key.stub()),
@@ -190,31 +199,51 @@ fn number(version: &ResourceVersion) -> Option<NonZeroU64> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::value::to_raw_value;
-    use serde_json::{Value, json};
-
     use super::*;
 
-    fn object(name: &str, size: u32) -> Arc<RawValue> {
-        let meta = json!({"name": name, "namespace": "ns", "uid": format!("uid-of-{name}")});
-        let object = json!({"metadata": meta, "spec": {"size": size}});
-        to_raw_value(&object).unwrap().into()
+    #[derive(Debug)]
+    struct TestKey(String);
+
+    impl WatchedKey for TestKey {
+        type Text = u32;
+
+        fn uid(&self) -> &str {
+            &self.0
+        }
+
+        fn stub(&self) -> u32 {
+            0
+        }
     }
 
-    fn record(known_objects: &mut KnownObjects, event_type: WatchEventType, text: &Arc<RawValue>) {
-        let header = ObjectHeader::at(text).unwrap();
-        let recorded = known_objects.record(event_type, &header, Arc::clone(text));
-        assert_eq!(recorded.is_none(), event_type == WatchEventType::Deleted);
+    fn known_objects(retention: Retention) -> KnownObjects<TestKey> {
+        KnownObjects::new(retention)
+    }
+
+    /// Records a state; returns whether it is to be sent.
+    fn record(
+        known_objects: &mut KnownObjects<TestKey>,
+        event_type: WatchEventType,
+        name: &str,
+        size: u32,
+        version: Option<&str>,
+    ) -> bool {
+        let state = ObservedState {
+            event_type,
+            version: version.map(ResourceVersion::new),
+            text: size,
+        };
+        let recorded = known_objects.record(TestKey(name.to_owned()), state);
+        recorded.is_some()
     }
 
     /// The deletions after a list, with the retained states.
-    fn deletions(known_objects: &mut KnownObjects) -> Vec<(String, Value)> {
+    fn deletions(known_objects: &mut KnownObjects<TestKey>) -> Vec<(String, u32)> {
         known_objects.remove_missing();
         let mut deletions = Vec::new();
         while let Some((key, watch_event)) = known_objects.unsent_deletion() {
             assert_eq!(watch_event.event_type, WatchEventType::Deleted);
-            let object: Value = serde_json::from_str(watch_event.text.get()).unwrap();
-            deletions.push((key.to_string(), object["spec"].clone()));
+            deletions.push((key.0.clone(), watch_event.text));
             known_objects.deletion_sent();
         }
         deletions
@@ -222,95 +251,67 @@ mod tests {
 
     #[test]
     fn an_object_that_a_later_list_does_not_name_is_deleted() {
-        let mut known_objects = KnownObjects::new(KindIndex(0), Retention::Body);
-        known_objects.begin_list();
-        record(
-            &mut known_objects,
-            WatchEventType::Listed,
-            &object("stays", 1),
-        );
-        record(
-            &mut known_objects,
-            WatchEventType::Listed,
-            &object("goes", 1),
-        );
-        assert_eq!(deletions(&mut known_objects), []);
-        record(
-            &mut known_objects,
+        let mut known = known_objects(Retention::Body);
+        known.begin_list();
+        assert!(record(&mut known, WatchEventType::Listed, "stays", 1, None));
+        assert!(record(&mut known, WatchEventType::Listed, "goes", 1, None));
+        assert_eq!(deletions(&mut known), []);
+        assert!(record(
+            &mut known,
             WatchEventType::Modified,
-            &object("goes", 2),
-        );
-        record(
-            &mut known_objects,
+            "goes",
+            2,
+            None
+        ));
+        assert!(record(
+            &mut known,
             WatchEventType::Added,
-            &object("deleted", 1),
-        );
-        record(
-            &mut known_objects,
+            "deleted",
+            1,
+            None
+        ));
+        assert!(!record(
+            &mut known,
             WatchEventType::Deleted,
-            &object("deleted", 1),
-        );
-        known_objects.begin_list();
-        record(
-            &mut known_objects,
-            WatchEventType::Listed,
-            &object("stays", 1),
-        );
-        assert_eq!(
-            deletions(&mut known_objects),
-            [
-                ("ns/deleted".to_owned(), json!({"size": 1})),
-                ("ns/goes".to_owned(), json!({"size": 2})),
-            ]
-        );
-        assert_eq!(deletions(&mut known_objects), []);
+            "deleted",
+            1,
+            None
+        ));
+        known.begin_list();
+        assert!(record(&mut known, WatchEventType::Listed, "stays", 1, None));
+        let expected = [("deleted".to_owned(), 1), ("goes".to_owned(), 2)];
+        assert_eq!(deletions(&mut known), expected);
+        assert_eq!(deletions(&mut known), []);
     }
 
     #[test]
     fn an_interrupted_list_sends_what_is_new_when_it_is_repeated() {
-        let state = |name: &str, version: &str| -> Arc<RawValue> {
-            let meta = json!({"name": name, "uid": name, "resourceVersion": version});
-            to_raw_value(&json!({"metadata": meta})).unwrap().into()
+        let mut known = known_objects(Retention::Identity);
+        let list = |known: &mut KnownObjects<TestKey>, name: &str, version: &str| {
+            record(known, WatchEventType::Listed, name, 1, Some(version))
         };
-        let mut known_objects = KnownObjects::new(KindIndex(0), Retention::Identity);
-        let is_sent = |known_objects: &mut KnownObjects, text: Arc<RawValue>| {
-            let header = ObjectHeader::at(&text).unwrap();
-            let event = known_objects.record(WatchEventType::Listed, &header, Arc::clone(&text));
-            event.is_some()
-        };
-        known_objects.begin_list();
-        assert!(is_sent(&mut known_objects, state("stays", "1")));
-        assert!(is_sent(&mut known_objects, state("changes", "2")));
-        assert!(is_sent(&mut known_objects, state("goes", "3")));
+        known.begin_list();
+        assert!(list(&mut known, "stays", "1"));
+        assert!(list(&mut known, "changes", "2"));
+        assert!(list(&mut known, "goes", "3"));
 
-        known_objects.begin_list();
-        assert!(!is_sent(&mut known_objects, state("stays", "1")));
-        assert!(is_sent(&mut known_objects, state("changes", "4")));
-        assert!(is_sent(&mut known_objects, state("comes", "5")));
-        let deletions: Vec<String> = deletions(&mut known_objects)
-            .into_iter()
-            .map(|(name, _)| name)
-            .collect();
-        assert_eq!(deletions, ["goes"]);
+        known.begin_list();
+        assert!(!list(&mut known, "stays", "1"));
+        assert!(list(&mut known, "changes", "4"));
+        assert!(list(&mut known, "comes", "5"));
+        assert_eq!(deletions(&mut known), [("goes".to_owned(), 0)]);
 
-        known_objects.end_list();
-        known_objects.begin_list();
-        assert!(is_sent(&mut known_objects, state("stays", "1")));
+        known.end_list();
+        known.begin_list();
+        assert!(list(&mut known, "stays", "1"));
     }
 
     #[test]
     fn only_the_identity_is_retained_without_event_handlers() {
-        let mut known_objects = KnownObjects::new(KindIndex(0), Retention::Identity);
-        known_objects.begin_list();
-        record(
-            &mut known_objects,
-            WatchEventType::Listed,
-            &object("goes", 1),
-        );
-        known_objects.begin_list();
-        assert_eq!(
-            deletions(&mut known_objects),
-            [("ns/goes".to_owned(), Value::Null)]
-        );
+        let mut known = known_objects(Retention::Identity);
+        known.begin_list();
+        assert!(record(&mut known, WatchEventType::Listed, "goes", 1, None));
+        known.begin_list();
+        assert_eq!(deletions(&mut known), [("goes".to_owned(), 0)]);
     }
 }

@@ -1,0 +1,114 @@
+//! Faults that are planted on purpose, to prove that simulated histories find them.
+//!
+//! This module exists only in packages that build these files with `cfg(kopf_planted_faults)`.
+
+use std::cell::Cell;
+
+// The published crate cannot be built with faults.
+const _: () = assert!(
+    !matches!(env!("CARGO_PKG_NAME").as_bytes(), b"kopf-core"),
+    "kopf-core is never built with planted faults"
+);
+
+thread_local! {
+    static PLANTED: Cell<Option<PlantedFault>> = const { Cell::new(None) };
+}
+
+macro_rules! faults {
+    ($($(#[doc = $text:literal])+ $name:ident,)+) => {
+        /// A fault that can be planted.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum PlantedFault {
+            $($(#[doc = $text])+ $name,)+
+        }
+
+        impl PlantedFault {
+            /// All faults.
+            pub const ALL: &[Self] = &[$(Self::$name,)+];
+
+            /// What is wrong.
+            #[must_use]
+            pub fn description(self) -> &'static str {
+                match self {
+                    $(Self::$name => concat!($($text),+).trim_ascii(),)+
+                }
+            }
+        }
+    };
+}
+
+faults! {
+    /// a success is recorded before the write is answered
+    SuccessBeforeAnswer,
+    /// the uid of a namesake is not compared
+    NamesakeNotCompared,
+    /// a DELETED event is dropped at a pause
+    DeletionDroppedAtPause,
+    /// a deletion is forgotten before the queue has it (B3)
+    DeletionForgottenBeforeSent,
+    /// a forbidden write is sent again without end (B1)
+    ForbiddenForEver,
+    /// a Lease without its namespace is created again at once (B2)
+    ElectionHotLoop,
+    /// an edit whose answer was lost is made again (B4)
+    EditMadeTwice,
+    /// the status tests no version (B5)
+    StatusTestsNoVersion,
+    /// a write that changes nothing is taken for one that was undone (B12)
+    NoOpTakenForUndone,
+    /// an object tests no version: a late write undoes a newer one
+    BodyTestsNoVersion,
+    /// events that are older than the last write are handled
+    StaleEventHandled,
+    /// the end of a cycle stores the newest state, whatever handlers saw
+    NewestStateIsBase,
+    /// the response to the write that ends a cycle is never compared
+    SkippedCheckUnfounded,
+    /// a deletion is concluded while a daemon of the object runs
+    DeletionDoesNotWait,
+    /// a daemon starts before the object has the finalizer
+    DaemonBeforeFinalizer,
+    /// daemons go on in a pause
+    DaemonsGoOnInPause,
+    /// daemons that waited for the end of a pause are not started
+    DaemonsNotResumed,
+    /// attempts and writes go on after the end of the lease
+    LeaseTermIgnored,
+    /// the lease counts from the answer to its renewal
+    LeaseCountsFromAnswer,
+    /// a candidate does not wait for the end of the lease of another
+    CandidateDoesNotWait,
+    /// an item that arrives while its object is handled is dropped
+    PendingItemDropped,
+    /// after 410 the watch goes on from the same version
+    ExpiredWatchNotRelisted,
+    /// a list does not reveal deletions
+    MissingNotNoticed,
+    /// failures of the runtime are tried again at once
+    FailuresNotDelayed,
+    /// a record that the API server rejected is dropped
+    RejectedRecordDropped,
+    /// a requeue after a pause handles the state of before
+    RequeueAfterPause,
+    /// a finalizer that a webhook strips is taken for settled
+    StrippedFinalizerSettled,
+    /// our last write counts as a restored backup
+    OwnWriteTakenForBackup,
+    /// a state that came while a record was rejected is not handled
+    StateBesideRecordLost,
+    /// the state before the last write of a gone object is handled
+    GoneObjectHandled,
+    /// a deleted object stays in the index
+    IndexKeepsDeleted,
+}
+
+/// Plants a fault in this thread, or none.
+pub fn plant(fault: Option<PlantedFault>) {
+    PLANTED.set(fault);
+}
+
+/// Whether a fault is planted in this thread.
+#[must_use]
+pub fn is_planted(fault: PlantedFault) -> bool {
+    PLANTED.get() == Some(fault)
+}
