@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::{
     cause::detect::ObservedChange,
     handler::{HandlerId, registry::Registry},
-    object::{ObjectView, finalizer},
+    object::{ObjectView, diff::Baseline, essence::Essence, finalizer},
     persistence::Persistence,
     time,
 };
@@ -104,12 +104,11 @@ impl StateDigest {
         persistence: &Persistence,
     ) -> Self {
         let mut hasher = DefaultHasher::new();
-        let mut essence = change.new.as_value().clone();
-        if let Some(meta) = essence.get_mut("metadata").and_then(Value::as_object_mut) {
-            meta.shift_remove("annotations");
+        without_annotations(&change.new).hash(&mut hasher);
+        match &change.old {
+            Baseline::Known(old) => without_annotations(old).hash(&mut hasher),
+            old => format!("{old:?}").hash(&mut hasher),
         }
-        essence.to_string().hash(&mut hasher);
-        format!("{:?}", change.old).hash(&mut hasher);
         finalizer::is_present(view, &persistence.finalizer).hash(&mut hasher);
         view.is_being_deleted().hash(&mut hasher);
         let mut ids = registry.owned_ids();
@@ -124,6 +123,15 @@ impl StateDigest {
         }
         Self(hasher.finish())
     }
+}
+
+/// A state without the annotations of others, as a time stamp must not hide that it has returned.
+fn without_annotations(essence: &Essence) -> String {
+    let mut essence = essence.as_value().clone();
+    if let Some(meta) = essence.get_mut("metadata").and_then(Value::as_object_mut) {
+        meta.shift_remove("annotations");
+    }
+    essence.to_string()
 }
 
 // === impl RevertHistory ===

@@ -28,8 +28,8 @@ pub struct ObjectMemory<K> {
     pub(super) failures: u8,
     /// The rate of our writes to the object.
     pace: WriteRate,
-    /// Whether the last event came from a list, among many others.
-    pub(super) listed: bool,
+    /// The source of the newest state.
+    pub(super) news: NewestSource,
     /// What few objects have.
     aside: Option<Box<Aside<K>>>,
 }
@@ -43,6 +43,19 @@ struct Aside<K> {
     reverts: Option<RevertHistory>,
     /// The write that the API server rejected.
     unwritten: Option<UnwrittenTurn>,
+}
+
+/// The source of the newest state of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NewestSource {
+    /// A watch.
+    Watch,
+    /// A list, among many others.
+    List,
+    /// The time before a pause: a list brings the object again.
+    BeforePause,
+    /// The answer to our last write: the object is gone, and its deletion event follows.
+    Gone,
 }
 
 /// The events of an object since its last call.
@@ -112,7 +125,7 @@ impl<K> Default for ObjectMemory<K> {
             written: None,
             failures: 0,
             pace: WriteRate::default(),
-            listed: false,
+            news: NewestSource::Watch,
             aside: None,
         }
     }
@@ -132,9 +145,12 @@ impl<K> ObjectMemory<K> {
             })
     }
 
-    /// Drops the state of the planned call: another operator may change it during a pause.
+    /// Drops the known state at a pause: another operator may change it meanwhile.
     pub fn drop_plan(&mut self) {
         self.take_plan();
+        if self.news != NewestSource::Gone && !planted!(RequeueAfterPause) {
+            self.news = NewestSource::BeforePause;
+        }
     }
 
     /// Keeps the state that the planned call goes on with.
@@ -163,6 +179,7 @@ impl<K> ObjectMemory<K> {
     /// Whether a version is not newer than our last write.
     pub(super) fn is_stale(&self, version: Option<&ResourceVersion>) -> bool {
         match (version, &self.written) {
+            _ if planted!(StaleEventHandled) => false,
             (Some(version), Some(written)) => version.is_not_newer_than(written),
             _ => false,
         }
@@ -170,6 +187,9 @@ impl<K> ObjectMemory<K> {
 
     /// Keeps a write that the API server rejected.
     pub(super) fn keep_unwritten(&mut self, unwritten: UnwrittenTurn) {
+        if planted!(RejectedRecordDropped) {
+            return;
+        }
         self.aside_mut().unwritten = Some(unwritten);
     }
 

@@ -31,6 +31,9 @@ use crate::{
     },
 };
 
+/// The conflicts of a merge patch after which the version is not compared any more.
+const MOST_CONFLICTS: u32 = 5;
+
 /// The reaction to a conflict with another writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnConflict {
@@ -140,7 +143,7 @@ enum WritePhase {
     Body,
     /// Reads the object, as a merge patch was rejected: another object may have the name now.
     Rejected(String),
-    /// Reads the object, as the API server gave up against faster writers.
+    /// Reads the object, as another writer was faster than the merge patch.
     Conflict,
     /// Sends the edits of one part.
     Edit(PartChange),
@@ -246,16 +249,33 @@ impl<'o> ObjectWrite<'o> {
         if !self.edits.is_empty() {
             return self.go_on_with_edits(now);
         }
-        let Some(body) = &mut self.body else {
+        if self.body.is_none() {
             return self.finish(None);
+        }
+        let written = match &self.status_answer {
+            Some(WriteAnswer::AsExpected(version)) => Some(version.to_string()),
+            Some(WriteAnswer::Object(_)) | None => version(&self.known).map(str::to_owned),
         };
-        guard(body, self.uid, None);
-        if let (Some(WriteAnswer::AsExpected(_)), Some(status)) =
-            (&self.status_answer, &self.status)
+        self.guard_body(written.as_deref());
+        if let (Some(body), Some(WriteAnswer::AsExpected(_)), Some(status)) =
+            (&self.body, &self.status_answer, &self.status)
         {
             self.both = Some(joined(body, status));
         }
         self.send(WritePhase::Body, now);
+    }
+
+    /// Makes the API server compare the uid and the version before it merges the patch: a request
+    /// that it executes long after its client has given up must not undo what was written since.
+    ///
+    /// An object that others write all the time would never be written: after some conflicts only
+    /// the uid is compared.
+    fn guard_body(&mut self, version: Option<&str>) {
+        let version = version.filter(|_| self.conflicts < MOST_CONFLICTS);
+        let version = version.filter(|_| !planted!(BodyTestsNoVersion));
+        if let Some(body) = &mut self.body {
+            guard(body, self.uid, version);
+        }
     }
 
     /// Goes on with the first part that the edits change.
@@ -267,8 +287,21 @@ impl<'o> ObjectWrite<'o> {
                 Ok(None) => self.part += 1,
             }
         }
-        let edited = self.edited.take().map(WriteAnswer::Object);
-        self.finish(edited);
+        match self.edited.take() {
+            // Only edits that change something are sent: if the version is the same, another
+            // client has undone them at once.
+            Some(edited)
+                if planted!(StrippedFinalizerSettled)
+                    && version(&edited) == version(&self.first) =>
+            {
+                self.end(Ok(WriteResult::Unchanged));
+            }
+            Some(edited) => {
+                let result = self.kept(&edited);
+                self.end(Ok(result.unwrap_or(WriteResult::Written(edited))));
+            }
+            None => self.finish(None),
+        }
     }
 
     fn answered(&mut self, answer: Answer, now: &Now) {
@@ -283,6 +316,12 @@ impl<'o> ObjectWrite<'o> {
             | WritePhase::IsEdited { .. } => OnForbidden::Reject,
             _ => self.rules.on_forbidden,
         };
+        if planted!(SuccessBeforeAnswer)
+            && matches!(self.phase, WritePhase::Body)
+            && matches!(&answer, Answer::Failed(failure) if failure.may_be_executed())
+        {
+            return self.end(Ok(WriteResult::Unchanged));
+        }
         let answer = match self.exchange.answered(answer, self.uid, on_forbidden, now) {
             Exchanged::Again(pause) => {
                 self.pause = Some(pause);
@@ -300,14 +339,7 @@ impl<'o> ObjectWrite<'o> {
                 Exchanged::Gone => Ok(WriteResult::Gone),
                 _ => Err(Error::Rejected(reason)),
             }),
-            WritePhase::Conflict => match answer {
-                Exchanged::Gone => self.end(Ok(WriteResult::Gone)),
-                _ => {
-                    self.conflicts = self.conflicts.max(1);
-                    self.pause_after_conflict(now);
-                    self.send(WritePhase::Body, now);
-                }
-            },
+            WritePhase::Conflict => self.newer_for_body(answer, now),
             WritePhase::Edit(change) => self.edit_answered(change, answer, now),
             WritePhase::NewerForEdit {
                 change,
@@ -380,10 +412,23 @@ impl<'o> ObjectWrite<'o> {
                 self.finish(Some(WriteAnswer::Object(object)));
             }
             Exchanged::AsExpected(version) => self.finish(Some(WriteAnswer::AsExpected(version))),
-            // The patch tests no version.
             Exchanged::Conflict => self.send(WritePhase::Conflict, now),
             failure => self.not_accepted(failure, now),
         }
+    }
+
+    /// Writes the merge patch on top of the newer state.
+    fn newer_for_body(&mut self, answer: Exchanged, now: &Now) {
+        let newer = match answer {
+            Exchanged::Gone => return self.end(Ok(WriteResult::Gone)),
+            Exchanged::Object(newer) => Some(newer),
+            // It exists, and cannot be read.
+            _ => None,
+        };
+        self.pause_after_conflict(now);
+        let version = newer.as_deref().and_then(version).map(str::to_owned);
+        self.guard_body(version.as_deref());
+        self.send(WritePhase::Body, now);
     }
 
     /// A merge patch was not accepted.
@@ -447,7 +492,8 @@ impl<'o> ObjectWrite<'o> {
         if self.rules.on_conflict == OnConflict::Report {
             return self.end(Ok(WriteResult::Outdated(newer)));
         }
-        if !unanswered {
+        // Without a newer version nothing was written, and no state follows that would show it.
+        if !unanswered || version(&newer) == version(&self.known) || planted!(EditMadeTwice) {
             return self.edit_again(newer, now);
         }
         if shows_change(&self.known, &change.wanted, &newer) {
@@ -505,14 +551,20 @@ impl<'o> ObjectWrite<'o> {
         self.end(Ok(result));
     }
 
+    /// The result of a write whose annotations are not kept.
+    fn kept(&self, object: &Arc<Value>) -> Option<WriteResult> {
+        let stripped = pruned_fields::stripped(self.body.as_ref()?, object);
+        let is_stripped = !stripped.is_empty();
+        is_stripped.then(|| WriteResult::Stripped(Arc::clone(object), stripped))
+    }
+
     fn result(&mut self, answer: Option<WriteAnswer>) -> WriteResult {
-        let merge = self.body.as_ref();
-        if let (Some(WriteAnswer::Object(object)), Some(merge)) = (&answer, merge) {
-            let stripped = pruned_fields::stripped(merge, object);
-            if !stripped.is_empty() {
-                return WriteResult::Stripped(Arc::clone(object), stripped);
-            }
+        if let Some(WriteAnswer::Object(object)) = &answer
+            && let Some(stripped) = self.kept(object)
+        {
+            return stripped;
         }
+        let merge = self.body.as_ref();
         let read_status = match &self.status_answer {
             Some(WriteAnswer::Object(_)) => self.status.as_ref(),
             Some(WriteAnswer::AsExpected(_)) | None => None,
@@ -525,7 +577,9 @@ impl<'o> ObjectWrite<'o> {
         match answer.or(self.status_answer.take()) {
             // The API server gives no new version to a write that changes nothing.
             Some(WriteAnswer::Object(object))
-                if version(&object) == version(&self.first) && is_so(&object) =>
+                if version(&object) == version(&self.first)
+                    && is_so(&object)
+                    && !planted!(NoOpTakenForUndone) =>
             {
                 WriteResult::Unchanged
             }
@@ -549,7 +603,8 @@ impl<'o> ObjectWrite<'o> {
     #[must_use]
     pub fn into_patch(self) -> ObjectPatch {
         let mut patch = ObjectPatch::new();
-        for part in [self.body, self.status].into_iter().flatten() {
+        for mut part in [self.body, self.status].into_iter().flatten() {
+            remove_guard(&mut part);
             patch.merge(part);
         }
         for edit in self.edits {
@@ -640,11 +695,24 @@ fn version(object: &Value) -> Option<&str> {
 ///
 /// The endpoint of the status ignores the uid, but no two objects have the same version.
 fn guard(patch: &mut Value, uid: &str, version: Option<&str>) {
+    remove_guard(patch);
+    if planted!(NamesakeNotCompared) {
+        return;
+    }
+    let version = version.filter(|_| !planted!(StatusTestsNoVersion));
     let metadata = match version {
         Some(version) => json!({"uid": uid, "resourceVersion": version}),
         None => json!({"uid": uid}),
     };
     apply_merge(patch, &json!({ "metadata": metadata }));
+}
+
+/// Removes the metadata that the API server compares.
+fn remove_guard(patch: &mut Value) {
+    if let Some(metadata) = patch.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.shift_remove("uid");
+        metadata.shift_remove("resourceVersion");
+    }
 }
 
 /// Removes the precondition of a status that was sent.

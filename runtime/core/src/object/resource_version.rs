@@ -1,5 +1,7 @@
 //! Resource versions, and the order between them.
 
+use std::fmt;
+
 /// A resource version; numbers are ordered, anything else is only equal to itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResourceVersion {
@@ -7,6 +9,15 @@ pub enum ResourceVersion {
     Number(u64),
     /// Anything else.
     Opaque(Box<str>),
+}
+
+impl fmt::Display for ResourceVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Opaque(text) => f.write_str(text),
+        }
+    }
 }
 
 impl ResourceVersion {

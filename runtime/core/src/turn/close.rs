@@ -59,11 +59,11 @@ impl Turn {
     pub(super) fn close(&self, now: Timestamp, patch: &mut ObjectPatch) -> bool {
         let handled = self.current_handled_states();
         match self.follow_up(&handled) {
-            Some(follow_up) => {
+            Some(follow_up) if !planted!(NewestStateIsBase) => {
                 self.close_with_follow_up(&follow_up, &handled, now, patch);
                 true
             }
-            None => {
+            Some(_) | None => {
                 self.close_without_follow_up(patch);
                 false
             }

@@ -434,7 +434,8 @@ impl Simulation {
             Fault::CrashAfterWrite => None,
             Fault::AnswerLost => Some(Answer::Failed(RequestFailure::TimedOut)),
             _ => {
-                turn.written = true;
+                // A write that lost against an edit is made again in the same turn.
+                turn.written = !matches!(answer, Answer::Failed(_));
                 Some(answer)
             }
         }
@@ -449,6 +450,10 @@ impl Simulation {
         match content {
             PatchContent::Merge(patch) => {
                 if patch["metadata"]["uid"] != body["metadata"]["uid"] {
+                    return Err(409);
+                }
+                let version = &patch["metadata"]["resourceVersion"];
+                if !version.is_null() && *version != body["metadata"]["resourceVersion"] {
                     return Err(409);
                 }
                 apply_merge(&mut body, patch);

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     cause::detect::{EventKind, ObjectHistory},
     machine::{
-        memory::{BatchSummary, ObjectMemory},
+        memory::{BatchSummary, NewestSource, ObjectMemory},
         now::Now,
         read::{ObjectRead, ReadResult},
         request::OnForbidden,
@@ -67,7 +67,12 @@ impl<K> ObjectMachine<'_, K> {
         let Some(newest) = &self.batch.newest else {
             return self.after_event(memory, now);
         };
-        memory.listed = newest.kind == EventKind::Listed;
+        if memory.is_new_state(newest) {
+            memory.news = match newest.kind {
+                EventKind::Listed => NewestSource::List,
+                EventKind::Changed | EventKind::Deleted => NewestSource::Watch,
+            };
+        }
         if newest.kind == EventKind::Deleted && self.rules.selective {
             self.send_read(memory, ReadPurpose::StillExists, now);
         } else if newest.kind == EventKind::Deleted {
@@ -147,7 +152,9 @@ impl<K> ObjectMachine<'_, K> {
             }
             (ReadPurpose::Restored, ReadResult::Object(newest)) => {
                 let version = version_of(&newest).map(ResourceVersion::new);
-                let restored = memory.is_stale(version.as_ref());
+                // Our last write itself is what an older list makes us read.
+                let is_own = version == memory.written && !planted!(OwnWriteTakenForBackup);
+                let restored = memory.is_stale(version.as_ref()) && !is_own;
                 self.current = Some(newest);
                 if restored {
                     memory.written = None;
@@ -316,11 +323,15 @@ impl<K> ObjectMachine<'_, K> {
             return self.forget(memory);
         }
         if self.batch.requeued && self.current.is_none() {
-            if memory.history.is_none() {
+            match memory.news {
                 // The object was forgotten, and its last daemon or timer has ended.
-                self.phase = Phase::StopBackground(AfterGone::Forget);
-            } else {
-                self.phase = Phase::ParseLatest;
+                _ if memory.history.is_none() => {
+                    self.phase = Phase::StopBackground(AfterGone::Forget);
+                }
+                NewestSource::Gone | NewestSource::BeforePause => {
+                    self.rest(memory, NextCall::AwaitChange);
+                }
+                NewestSource::Watch | NewestSource::List => self.phase = Phase::ParseLatest,
             }
             return;
         }
@@ -329,12 +340,13 @@ impl<K> ObjectMachine<'_, K> {
 
     pub(super) fn begin_turns(&mut self, memory: &mut ObjectMemory<K>, now: &Now) {
         self.has_begun_turns = true;
-        self.listed = memory.listed;
+        self.listed = memory.news == NewestSource::List;
         if self.planned && self.current.is_none() {
             // The object is gone, and its deletion event follows; or it cannot be read for now.
-            memory.failures = 0;
+            let delay = self.error_delay(memory.failures.into());
+            memory.failures = memory.failures.saturating_add(1);
             self.phase = Phase::Rest(Rest {
-                next: NextCall::After(self.error_delay(0)),
+                next: NextCall::After(delay),
                 keep: KeptState::Unread,
             });
             return;
@@ -343,5 +355,77 @@ impl<K> ObjectMachine<'_, K> {
             self.current = None;
         }
         self.next_turn(memory, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use jiff::Timestamp;
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        handler::registry::Registry,
+        lifecycle::Lifecycle,
+        machine::{
+            answer::Answer,
+            memory::NewestEvent,
+            object::{ObjectEffect, ObjectInput, ObjectRules},
+        },
+        persistence::Persistence,
+    };
+
+    /// Whether version 5, our last write, is still known after a list that shows version 4, when
+    /// the API server has this version.
+    fn is_last_write_known(version: &str) -> bool {
+        let (registry, persistence) = (Arc::new(Registry::default()), Arc::default());
+        let persistence: Arc<Persistence> = persistence;
+        let rules = ObjectRules {
+            uid: "u",
+            registry: &registry,
+            persistence: &persistence,
+            status_endpoint: false,
+            selective: false,
+            needs_each_event: false,
+            has_background: false,
+            lifecycle: &Lifecycle::Asap,
+            default_backoff: Duration::ZERO,
+            error_delays: &[],
+        };
+        let now = Now {
+            wall: Timestamp::UNIX_EPOCH,
+            steady: Duration::ZERO,
+            seed: 0,
+            stopping: false,
+            running: true,
+            epoch: 0,
+        };
+        let mut memory: ObjectMemory<()> = ObjectMemory::default();
+        memory.written = Some(ResourceVersion::new("5"));
+        let older = NewestEvent {
+            kind: EventKind::Listed,
+            version: Some(ResourceVersion::new("4")),
+            has_text: true,
+        };
+        let batch = BatchSummary {
+            newest: Some(older),
+            ..BatchSummary::default()
+        };
+        let mut machine = ObjectMachine::new(rules);
+        machine.step(&mut memory, ObjectInput::Batch(batch), &now);
+        assert!(matches!(machine.effect(), ObjectEffect::Send(_)));
+        let object = json!({"metadata": {"uid": "u", "resourceVersion": version}});
+        let answer = Answer::Object(Arc::new(object));
+        machine.step(&mut memory, ObjectInput::Answer(answer), &now);
+        memory.written.is_some()
+    }
+
+    #[test]
+    fn only_an_api_server_with_an_older_state_was_restored_from_a_backup() {
+        assert!(is_last_write_known("5"), "it has our last write");
+        assert!(is_last_write_known("6"));
+        assert!(!is_last_write_known("4"));
     }
 }

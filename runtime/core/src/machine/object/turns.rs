@@ -245,7 +245,7 @@ impl<K> ObjectMachine<'_, K> {
         }
         let deleting = reason == Reason::Delete;
         // A deletion is not concluded as long as a daemon or timer of the object runs.
-        let outcome = if deleting && holds {
+        let outcome = if deleting && holds && !planted!(DeletionDoesNotWait) {
             turn.hold(now.wall, &mut patch)
         } else {
             turn.conclude(now.wall, &mut patch)

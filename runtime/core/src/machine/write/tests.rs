@@ -122,7 +122,7 @@ fn line(request: &ObjectRequest<'_>) -> String {
 }
 
 #[test]
-fn the_status_tests_the_version_and_the_rest_the_uid() {
+fn each_part_tests_the_version_that_the_part_before_it_has_left() {
     let patch = merge(json!({"status": {"a": 1}, "spec": {"b": 2}}));
     let after_status = json!({"status": {"a": 1}});
     let after_both = json!({"status": {"a": 1}, "spec": {"b": 2}});
@@ -135,7 +135,7 @@ fn the_status_tests_the_version_and_the_rest_the_uid() {
         played.lines,
         [
             r#"Status {"status":{"a":1},"metadata":{"uid":"u","resourceVersion":"5"}}"#,
-            r#"Object {"spec":{"b":2},"metadata":{"uid":"u"}}"#,
+            r#"Object {"spec":{"b":2},"metadata":{"uid":"u","resourceVersion":"6"}}"#,
         ]
     );
     assert!(matches!(played.result, Ok(WriteResult::Written(_))));
@@ -205,7 +205,7 @@ fn a_status_without_an_endpoint_is_written_with_the_rest() {
         [
             "get",
             "NoStatusEndpoint",
-            r#"Object {"spec":{"b":2},"status":{"a":1},"metadata":{"uid":"u"}}"#,
+            r#"Object {"spec":{"b":2},"status":{"a":1},"metadata":{"uid":"u","resourceVersion":"5"}}"#,
         ]
     );
     let gone = play(
@@ -407,4 +407,53 @@ fn the_end_of_the_lease_ends_the_write() {
         [Answer::LeaseEnded],
     );
     assert!(matches!(played.result, Ok(WriteResult::LeaseEnded)));
+}
+
+#[test]
+fn an_edit_that_is_undone_at_once_is_not_taken_for_one_that_was_not_needed() {
+    let played = play(counting_edit(), RULES, [accepted(5, &json!({}))]);
+    assert!(matches!(played.result, Ok(WriteResult::Written(_))));
+}
+
+#[test]
+fn a_merge_patch_that_lost_against_another_writer_is_written_on_top_of_its_state() {
+    let done = accepted(9, &json!({"spec": {"b": 2}}));
+    let answers = [status(409), accepted(8, &json!({})), done];
+    let played = play(merge(json!({"spec": {"b": 2}})), RULES, answers);
+    assert_eq!(
+        played.lines,
+        [
+            r#"Object {"spec":{"b":2},"metadata":{"uid":"u","resourceVersion":"5"}}"#,
+            "get",
+            r#"Object {"spec":{"b":2},"metadata":{"uid":"u","resourceVersion":"8"}}"#,
+        ]
+    );
+}
+
+#[test]
+fn an_object_that_others_write_all_the_time_is_written_in_the_end() {
+    let lost = (0..MOST_CONFLICTS).flat_map(|round| {
+        let newer = accepted(6 + round, &json!({}));
+        [status(409), newer]
+    });
+    let answers: Vec<Answer> = lost
+        .chain([accepted(99, &json!({"spec": {"b": 2}}))])
+        .collect();
+    let played = play(merge(json!({"spec": {"b": 2}})), RULES, answers);
+    let last = played.lines.last().expect("a request");
+    assert_eq!(last, r#"Object {"spec":{"b":2},"metadata":{"uid":"u"}}"#);
+    assert!(matches!(played.result, Ok(WriteResult::Written(_))));
+}
+
+#[test]
+fn an_edit_without_an_answer_was_not_made_if_the_version_is_the_same() {
+    let unchanged = accepted(5, &json!({}));
+    let done = accepted(6, &json!({"spec": {"count": 1}}));
+    let played = play(
+        counting_edit(),
+        RULES,
+        [lost(), status(409), unchanged, done],
+    );
+    assert!(played.lines.iter().all(|line| !line.contains("next")));
+    assert!(matches!(played.result, Ok(WriteResult::Written(_))));
 }
