@@ -2,10 +2,14 @@
 //!
 //! Everything in a history follows from one seed: no threads, no I/O, no clock.
 
+#[macro_use]
+mod planted;
+
 pub mod choices;
+pub mod claims;
 pub mod explore;
 pub mod faults;
-pub mod finalizer_operator;
+pub mod operator;
 pub mod server;
 pub mod time;
 pub mod world;

@@ -1,7 +1,7 @@
 //! Plays histories from the command line.
 //!
-//! `run [HISTORIES] [FIRST SEED]` plays many, `replay SEED` shows one; the last argument of both
-//! may name a planted mistake. `measure [REQUESTS]` measures the API server alone.
+//! `run [HISTORIES] [FIRST SEED]` plays many up to the first failure, `survey` all of them, and
+//! `replay SEED` shows one. `measure [REQUESTS]` measures the API server alone.
 
 use std::env;
 use std::io::{self, Write};
@@ -10,32 +10,32 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use kopf_simulation::choices::Choices;
-use kopf_simulation::explore::{FailingSeed, explore, play, shrink};
-use kopf_simulation::finalizer_operator::{FinalizerScenario, PlantedMistake};
+use kopf_simulation::claims::OperatorScenario;
+use kopf_simulation::explore::{FailingSeed, explore, play, shrink, survey};
 use kopf_simulation::server::{
     ApiRequest, ApiServer, DeletePreconditions, Endpoint, KindDefinition, SimulatedPatch, Verb,
 };
 use kopf_simulation::world::History;
 use serde_json::json;
 
-const USAGE: &str = "usage: kopf-simulation run [HISTORIES] [FIRST SEED] [MISTAKE]\n       \
-                     kopf-simulation replay SEED [MISTAKE]\n       \
+const USAGE: &str = "usage: kopf-simulation run [HISTORIES] [FIRST SEED]\n       \
+                     kopf-simulation survey [HISTORIES] [FIRST SEED]\n       \
+                     kopf-simulation replay SEED\n       \
                      kopf-simulation measure [REQUESTS]";
 
 fn main() -> ExitCode {
-    let mut words: Vec<String> = env::args().skip(1).collect();
-    let mistake = words.last().and_then(|word| PlantedMistake::named(word));
-    if mistake.is_some() {
-        words.pop();
-    }
-    let mistake = mistake.unwrap_or(PlantedMistake::None);
+    let words: Vec<String> = env::args().skip(1).collect();
     let number = |index: usize| words.get(index).and_then(|word| word.parse::<u64>().ok());
     let mut out = io::stdout().lock();
     let result = match (words.first().map(String::as_str), number(1)) {
-        (Some("replay"), Some(seed)) => replay(&mut out, seed, mistake),
+        (Some("replay"), Some(seed)) => replay(&mut out, seed),
         (Some("run"), histories) => {
             let first = number(2).unwrap_or_default();
-            run(&mut out, first, histories.unwrap_or(10_000), mistake)
+            run(&mut out, first, histories.unwrap_or(10_000))
+        }
+        (Some("survey"), histories) => {
+            let first = number(2).unwrap_or_default();
+            survey_claims(&mut out, first, histories.unwrap_or(10_000))
         }
         (Some("measure"), requests) => measure(&mut out, requests.unwrap_or(200_000)),
         _ => writeln!(out, "{USAGE}").map(|()| ExitCode::FAILURE),
@@ -44,14 +44,9 @@ fn main() -> ExitCode {
     result.unwrap_or(ExitCode::FAILURE)
 }
 
-fn run(
-    out: &mut impl Write,
-    first: u64,
-    histories: u64,
-    mistake: PlantedMistake,
-) -> io::Result<ExitCode> {
+fn run(out: &mut impl Write, first: u64, histories: u64) -> io::Result<ExitCode> {
     let begun = Instant::now();
-    let explored = explore(|| FinalizerScenario::new(mistake), first..first + histories);
+    let explored = explore(OperatorScenario::new, first..first + histories);
     let seconds = begun.elapsed().as_secs_f64();
     writeln!(
         out,
@@ -69,6 +64,25 @@ fn run(
     writeln!(out, "seed {} fails: {}", failure.seed, failure.violation)?;
     writeln!(out, "show it by: kopf-simulation replay {}", failure.seed)?;
     Ok(ExitCode::FAILURE)
+}
+
+/// Counts the histories that violate each claim.
+fn survey_claims(out: &mut impl Write, first: u64, histories: u64) -> io::Result<ExitCode> {
+    let claims = survey(OperatorScenario::new, first..first + histories);
+    for (claim, (count, failure)) in &claims {
+        let FailingSeed {
+            seed, violation, ..
+        } = failure;
+        writeln!(
+            out,
+            "{count:>8}  {claim}; seed {seed}: {}",
+            violation.details
+        )?;
+    }
+    match claims.is_empty() {
+        true => Ok(ExitCode::SUCCESS),
+        false => Ok(ExitCode::FAILURE),
+    }
 }
 
 /// Measures the API server: objects are created, patched three times, read and deleted.
@@ -119,11 +133,10 @@ fn measure(out: &mut impl Write, requests: u64) -> io::Result<ExitCode> {
 }
 
 /// Shows the history of a seed; if it fails, the simplest history that fails alike.
-fn replay(out: &mut impl Write, seed: u64, mistake: PlantedMistake) -> io::Result<ExitCode> {
-    let scenario = || FinalizerScenario::new(mistake);
+fn replay(out: &mut impl Write, seed: u64) -> io::Result<ExitCode> {
     let mut choices = Choices::seeded(seed);
     let mut history = History::recorded();
-    let (figures, result) = play(scenario, &mut choices, &mut history);
+    let (figures, result) = play(OperatorScenario::new, &mut choices, &mut history);
     let Err(violation) = result else {
         write!(out, "{history}")?;
         let (steps, requests) = (figures.steps, figures.requests);
@@ -135,11 +148,11 @@ fn replay(out: &mut impl Write, seed: u64, mistake: PlantedMistake) -> io::Resul
         violation,
         decisions: choices.drawn(),
     };
-    let decisions = shrink(scenario, &failure);
+    let decisions = shrink(OperatorScenario::new, &failure);
     let count = (failure.decisions.count(), decisions.count());
     let mut choices = Choices::recorded(decisions);
     let mut history = History::recorded();
-    let (_, result) = play(scenario, &mut choices, &mut history);
+    let (_, result) = play(OperatorScenario::new, &mut choices, &mut history);
     write!(out, "{history}")?;
     if let Err(violation) = result {
         writeln!(out, "seed {seed} fails: {violation}")?;

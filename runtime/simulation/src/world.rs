@@ -19,7 +19,7 @@ mod queue;
 mod scenario;
 
 use history::{describe_answer, describe_object, describe_request, describe_target};
-use queue::{EventQueue, Planned, RunId, WatchId};
+use queue::{EventQueue, Planned, RunId, SentRequest, WatchId};
 
 pub use actor::{Actor, ActorClock, ActorEffect, ActorInput, CallOutcome};
 pub use history::History;
@@ -78,9 +78,9 @@ impl<'a, S: Scenario> World<'a, S> {
         choices: &'a mut Choices,
         history: &'a mut History,
     ) -> (HistoryFigures, Result<(), Violation>) {
-        let limits = scenario.limits();
         let mut server = ApiServer::new();
         scenario.prepare(&mut server, choices);
+        let limits = scenario.limits();
         let mut world = Self {
             scenario,
             choices,
@@ -167,13 +167,8 @@ impl<'a, S: Scenario> World<'a, S> {
             }
         }
         match planned {
-            Planned::Arrives {
-                run,
-                call,
-                request,
-                fault,
-            } => self.arrive(run, call, &request, fault),
-            Planned::ArrivesLate { run, request } => self.execute(run, &request).map(|_| ()),
+            Planned::Arrives { run, sent, fault } => self.arrive(run, &sent, fault),
+            Planned::ArrivesLate { run, sent } => self.execute(run, &sent).map(|_| ()),
             Planned::Ends { run, call, outcome } => {
                 self.deliver(run, ActorInput::Answered { call, outcome })
             }
@@ -221,9 +216,9 @@ impl<'a, S: Scenario> World<'a, S> {
     }
 
     fn start(&mut self, process: usize) -> Result<(), Violation> {
-        let mut actor = self.scenario.actor(process);
         let state = &mut self.processes[process];
         state.run += 1;
+        let mut actor = self.scenario.actor(process, state.run);
         let run = RunId {
             process,
             run: state.run,
@@ -281,6 +276,7 @@ impl<'a, S: Scenario> World<'a, S> {
                         .note(self.now, || format!("operator {process} reports: {fact}"));
                     let occurrence = Occurrence::Reported {
                         process,
+                        run: run.run,
                         fact: &fact,
                         phase: self.phase,
                     };
@@ -300,6 +296,11 @@ impl<'a, S: Scenario> World<'a, S> {
             let request = describe_request(&self.server, &request);
             format!("operator {} sends {call}: {request}", run.process)
         });
+        let sent = SentRequest {
+            call,
+            at: self.now,
+            request,
+        };
         if let RequestFault::Timeout(late) = fault {
             let outcome = CallOutcome::TimedOut;
             let gives_up = self.now.after(faults.client_timeout());
@@ -307,32 +308,24 @@ impl<'a, S: Scenario> World<'a, S> {
                 .plan(gives_up, Planned::Ends { run, call, outcome });
             if let Some(late) = late {
                 let at = self.now.after(late);
-                self.queue.plan(at, Planned::ArrivesLate { run, request });
+                self.queue.plan(at, Planned::ArrivesLate { run, sent });
             }
             return;
         }
         let at = self.now.after(faults.delay(self.choices));
-        self.queue.plan(
-            at,
-            Planned::Arrives {
-                run,
-                call,
-                request,
-                fault,
-            },
-        );
+        self.queue.plan(at, Planned::Arrives { run, sent, fault });
     }
 
     /// Executes a request unless its fault prevents that, and sends the answer or the fault.
     fn arrive(
         &mut self,
         run: RunId,
-        call: u64,
-        request: &ApiRequest,
+        sent: &SentRequest,
         fault: RequestFault,
     ) -> Result<(), Violation> {
+        let call = sent.call;
         let executed = match fault.lands() {
-            true => Some(self.execute(run, request)?),
+            true => Some(self.execute(run, sent)?),
             false => None,
         };
         let outcome = match (fault.answer(), fault, executed) {
@@ -348,8 +341,9 @@ impl<'a, S: Scenario> World<'a, S> {
     fn execute(
         &mut self,
         run: RunId,
-        request: &ApiRequest,
+        sent: &SentRequest,
     ) -> Result<crate::server::ApiAnswer, Violation> {
+        let request = &sent.request;
         self.figures.requests += 1;
         let before = self.server.revision();
         let answer = self.server.handle(request);
@@ -360,6 +354,9 @@ impl<'a, S: Scenario> World<'a, S> {
         });
         let occurrence = Occurrence::Executed {
             process: run.process,
+            run: run.run,
+            call: sent.call,
+            sent: sent.at,
             request,
             answer: &answer,
             changed: self.server.revision() > before,
@@ -565,8 +562,10 @@ impl<'a, S: Scenario> World<'a, S> {
     fn next_phase(&mut self) {
         let (phase, time) = match self.phase {
             HistoryPhase::Disturbed => {
-                self.server.set_webhooks(Vec::new());
-                self.server.set_access_rules(Vec::new());
+                if !self.limits.rules_last {
+                    self.server.set_webhooks(Vec::new());
+                    self.server.set_access_rules(Vec::new());
+                }
                 (HistoryPhase::Settling, self.limits.settles_within)
             }
             HistoryPhase::Settling | HistoryPhase::Calm => {

@@ -21,7 +21,7 @@ pub trait Actor {
 }
 
 /// The clocks of a process.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct ActorClock {
     /// The clock that never jumps.
     pub now: VirtualTime,

@@ -23,18 +23,25 @@ pub(crate) struct WatchId {
     pub(crate) opening: u64,
 }
 
+/// A request on its way to the API server.
+#[derive(Debug)]
+pub(crate) struct SentRequest {
+    pub(crate) call: u64,
+    pub(crate) at: VirtualTime,
+    pub(crate) request: ApiRequest,
+}
+
 /// Something that will happen.
 #[derive(Debug)]
 pub(crate) enum Planned {
     /// A request reaches the API server.
     Arrives {
         run: RunId,
-        call: u64,
-        request: ApiRequest,
+        sent: SentRequest,
         fault: RequestFault,
     },
     /// A request without a waiting client reaches the API server.
-    ArrivesLate { run: RunId, request: ApiRequest },
+    ArrivesLate { run: RunId, sent: SentRequest },
     /// A process gets the end of a request.
     Ends {
         run: RunId,

@@ -7,20 +7,21 @@ use super::actor::Actor;
 use crate::choices::Choices;
 use crate::faults::FaultPlan;
 use crate::server::{AccessRule, AdmissionRule, ApiAnswer, ApiRequest, ApiServer};
+use crate::time::VirtualTime;
 
 /// The content of histories, with the claims that must hold in them.
 pub trait Scenario {
     /// The operator.
     type Actor: Actor;
 
-    /// The size of a history.
-    fn limits(&self) -> HistoryLimits;
-
     /// Defines the kinds, and creates the first objects.
     fn prepare(&mut self, server: &mut ApiServer, choices: &mut Choices);
 
-    /// The program of a process, at its start or after a crash.
-    fn actor(&self, process: usize) -> Self::Actor;
+    /// The size of a history that is prepared.
+    fn limits(&self) -> HistoryLimits;
+
+    /// The program of a process, at its start or after a crash; `run` counts its starts.
+    fn actor(&self, process: usize, run: u32) -> Self::Actor;
 
     /// The next thing that others do.
     fn disturbance(&mut self, server: &ApiServer, choices: &mut Choices) -> Disturbance;
@@ -53,6 +54,8 @@ pub struct HistoryLimits {
     pub steps: u64,
     /// The faults while there are disturbances.
     pub faults: FaultPlan,
+    /// Whether webhooks and missing permissions outlast the disturbances.
+    pub rules_last: bool,
 }
 
 /// Something that others do to the objects, to the API server or to the operators.
@@ -112,6 +115,12 @@ pub enum Occurrence<'a, F> {
     Executed {
         /// The process.
         process: usize,
+        /// The number of its start.
+        run: u32,
+        /// The number that the process gave to the request.
+        call: u64,
+        /// The time at which it was sent.
+        sent: VirtualTime,
         /// The request.
         request: &'a ApiRequest,
         /// The answer, which the process may never get.
@@ -132,6 +141,8 @@ pub enum Occurrence<'a, F> {
     Reported {
         /// The process.
         process: usize,
+        /// The number of its start.
+        run: u32,
         /// The fact.
         fact: &'a F,
         /// The part of the history.

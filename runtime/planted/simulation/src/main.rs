@@ -1,0 +1,82 @@
+//! Prints for each planted fault in how many runs it is found, and after how many histories.
+//!
+//! `planted-faults [RUNS] [HISTORIES] [FIRST SEED] [FAULT]`: each run plays at most so many
+//! histories of fresh seeds. `planted-faults replay FAULT SEED` shows a history.
+
+use std::env;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use kopf_core::planted::{PlantedFault, plant};
+use kopf_simulation_planted::choices::Choices;
+use kopf_simulation_planted::claims::OperatorScenario;
+use kopf_simulation_planted::explore::{explore, play};
+use kopf_simulation_planted::world::History;
+
+/// The part of the runs in which a fault must be found.
+const LEAST_FOUND: f64 = 0.95;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = env::args().skip(1).collect();
+    let number = |index: usize| words.get(index).and_then(|word| word.parse::<u64>().ok());
+    let named = |word: &String| {
+        let mut all = PlantedFault::ALL.iter().copied();
+        all.find(|fault| format!("{fault:?}") == *word)
+    };
+    let fault = words.iter().find_map(named);
+    let mut out = io::stdout().lock();
+    let result = match words.first().map(String::as_str) {
+        Some("replay") => show(&mut out, fault, number(2).unwrap_or_default()),
+        _ => {
+            let (runs, histories) = (number(0).unwrap_or(20), number(1).unwrap_or(2_000));
+            table(&mut out, runs, histories, number(2).unwrap_or(1 << 32), fault)
+        }
+    };
+    result.unwrap_or(ExitCode::FAILURE)
+}
+
+fn table(
+    out: &mut impl Write,
+    runs: u64,
+    histories: u64,
+    first: u64,
+    only: Option<PlantedFault>,
+) -> io::Result<ExitCode> {
+    writeln!(out, "| fault | found in | median histories |")?;
+    writeln!(out, "|---|---|---|")?;
+    let mut all_found = true;
+    let faults = PlantedFault::ALL.iter().copied();
+    for fault in faults.filter(|fault| only.is_none_or(|only| only == *fault)) {
+        plant(Some(fault));
+        let mut counts: Vec<u64> = Vec::new();
+        for run in 0..runs {
+            let begin = first + run * histories;
+            let explored = explore(OperatorScenario::new, begin..begin + histories);
+            counts.extend(explored.failure.map(|_| explored.histories));
+        }
+        plant(None);
+        counts.sort_unstable();
+        let found = counts.len() as u64;
+        let median = counts.get(counts.len() / 2).map_or("–".to_owned(), u64::to_string);
+        let description = fault.description();
+        writeln!(out, "| {description} | {found} of {runs} | {median} |")?;
+        out.flush()?;
+        all_found &= found as f64 >= LEAST_FOUND * runs as f64;
+    }
+    match all_found {
+        true => Ok(ExitCode::SUCCESS),
+        false => Ok(ExitCode::FAILURE),
+    }
+}
+
+fn show(out: &mut impl Write, fault: Option<PlantedFault>, seed: u64) -> io::Result<ExitCode> {
+    plant(fault);
+    let mut history = History::recorded();
+    let mut choices = Choices::seeded(seed);
+    let (_, result) = play(OperatorScenario::new, &mut choices, &mut history);
+    write!(out, "{history}")?;
+    match result {
+        Ok(()) => writeln!(out, "seed {seed} holds").map(|()| ExitCode::SUCCESS),
+        Err(violation) => writeln!(out, "{violation}").map(|()| ExitCode::FAILURE),
+    }
+}

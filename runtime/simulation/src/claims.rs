@@ -1,0 +1,493 @@
+//! Histories of simulated operators, and the claims that must hold in them.
+//!
+//! The claims are those of `docs/guarantees.md`, and some about coming to rest.
+
+mod at_rest;
+mod disturbances;
+mod leases;
+mod tracking;
+
+use std::time::Duration;
+
+use kopf_core::object::ObjectView;
+use kopf_core::object::finalizer::is_present;
+use serde_json::{Value, json};
+
+use crate::choices::Choices;
+use crate::faults::FaultPlan;
+use crate::operator::{
+    Behaviour, CoordinationMode, NAMESPACE, OperatorFact, OperatorOptions, OperatorSetup,
+    SimulatedOperator, peering_object,
+};
+use crate::server::{
+    ApiAnswer, ApiRequest, ApiServer, KindDefinition, KindId, SimulatedPatch, Verb,
+};
+use crate::time::VirtualTime;
+use crate::world::{Disturbance, HistoryLimits, HistoryPhase, Occurrence, Scenario, Violation};
+
+use leases::LeaseTerms;
+use tracking::{Landed, Sender, TrackedObjects};
+
+/// The names of objects; one comes again and again.
+const NAMES: &[&str] = &["a", "b", "c"];
+
+/// The longest work for an object whose writes are denied: a minute of attempts, and calls.
+const LONGEST_WORK: Duration = Duration::from_secs(200);
+
+/// Histories of operators whose decisions are those of kopf-core.
+#[derive(Debug)]
+pub struct OperatorScenario {
+    plan: HistoryPlan,
+    objects: TrackedObjects,
+    leases: LeaseTerms,
+    edits: u64,
+    disturbances: u32,
+}
+
+/// The operators and the objects of a history.
+#[derive(Debug, Clone, Copy)]
+struct HistoryPlan {
+    setup: &'static OperatorSetup,
+    behaviour: Behaviour,
+    mode: CoordinationMode,
+    kind: KindId,
+    coordination_kind: KindId,
+    names: usize,
+    disturbances: usize,
+    is_rough: bool,
+    /// What can never come to rest.
+    lasting: LastingTrouble,
+}
+
+/// A trouble that outlasts the disturbances.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LastingTrouble {
+    None,
+    /// A webhook denies all writes of the operators.
+    Denial,
+    /// The namespace of the Lease does not exist.
+    NoNamespace,
+}
+
+// === impl OperatorScenario ===
+
+impl Default for OperatorScenario {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl OperatorScenario {
+    /// A history that is not prepared yet.
+    #[must_use]
+    pub fn new() -> Self {
+        let mut server = ApiServer::new();
+        let kind = server.define(KindDefinition::leases());
+        Self {
+            plan: HistoryPlan {
+                setup: &OperatorSetup::all()[0],
+                behaviour: Behaviour::default(),
+                mode: CoordinationMode::Alone,
+                kind,
+                coordination_kind: kind,
+                names: 1,
+                disturbances: 0,
+                is_rough: false,
+                lasting: LastingTrouble::None,
+            },
+            objects: TrackedObjects::default(),
+            leases: LeaseTerms::default(),
+            edits: 0,
+            disturbances: 0,
+        }
+    }
+
+    /// Whether the operators can come to rest.
+    fn comes_to_rest(&self) -> bool {
+        self.plan.lasting == LastingTrouble::None
+    }
+
+    /// The finalizer of the operators.
+    fn finalizer(&self) -> &'static str {
+        &self.plan.setup.persistence.finalizer
+    }
+
+    fn create(&mut self, name: &str, choices: &mut Choices) -> Verb {
+        self.edits += 1;
+        let mut metadata = json!({"name": name});
+        if choices.one_of(3) == 0 {
+            metadata["labels"] = json!({(crate::operator::LABEL): "yes"});
+        }
+        Verb::Create {
+            body: json!({
+                "apiVersion": "kopf.test/v1", "kind": "Widget",
+                "metadata": metadata, "spec": {"a": choices.one_of(3), "b": 0},
+            }),
+        }
+    }
+
+    fn request(&self, verb: Verb) -> ApiRequest {
+        ApiRequest {
+            user: "person".into(),
+            kind: self.plan.kind,
+            namespace: Some(NAMESPACE.into()),
+            verb,
+        }
+    }
+
+    fn reported(
+        &mut self,
+        sender: Sender,
+        fact: &OperatorFact,
+        phase: HistoryPhase,
+        now: VirtualTime,
+    ) -> Result<(), Violation> {
+        match fact {
+            OperatorFact::CallBegun(call) => {
+                if phase == HistoryPhase::Calm && self.comes_to_rest() {
+                    let details = format!("{} is called for {}", call.handler, call.uid);
+                    return Err(Violation::new("operators stay at rest", details));
+                }
+                if self.plan.mode == CoordinationMode::Election {
+                    self.leases.may_act(sender, now, "an attempt begins")?;
+                }
+                let leases = &self.leases;
+                let mode = self.plan.mode;
+                let concurs = |other: Sender| match mode {
+                    CoordinationMode::Alone => true,
+                    CoordinationMode::Peering => other.process == sender.process,
+                    CoordinationMode::Election => {
+                        other.process == sender.process || leases.is_valid(other, now)
+                    }
+                };
+                // Peers overlap for a while, as their records are no locks.
+                let checks_repetition = mode != CoordinationMode::Peering;
+                self.objects
+                    .begun(self.plan.setup, sender, call, checks_repetition, concurs)
+            }
+            OperatorFact::CallEnded {
+                uid,
+                handler,
+                finished,
+            } => {
+                self.objects.ended(sender, uid, handler, *finished);
+                Ok(())
+            }
+            OperatorFact::CallCut { uid } => {
+                self.objects.cut(sender, uid);
+                Ok(())
+            }
+            OperatorFact::Sent {
+                uid,
+                call,
+                has_records,
+            } => {
+                if self.plan.mode == CoordinationMode::Election {
+                    self.leases.may_act(sender, now, "a write is sent")?;
+                }
+                self.objects.sent(sender, uid, *call, *has_records);
+                Ok(())
+            }
+            OperatorFact::BackgroundStarted { uid, at } => {
+                self.objects.background_started(sender, uid, *at)?;
+                self.check_start(uid)
+            }
+            OperatorFact::BackgroundEnded { uid, at } => {
+                self.objects.background_ended(sender, uid, *at);
+                Ok(())
+            }
+            OperatorFact::Trouble { problem, .. } if problem.contains("come to an end") => {
+                Err(Violation::new("a call comes to an end", problem))
+            }
+            OperatorFact::EventCalled { .. }
+            | OperatorFact::Trouble { .. }
+            | OperatorFact::Gate { .. } => Ok(()),
+        }
+    }
+
+    /// A daemon starts for an object that cannot be deleted meanwhile.
+    fn check_start(&self, uid: &str) -> Result<(), Violation> {
+        let others_remove = self.objects.facts_removed;
+        match others_remove || self.objects.is_held(uid) {
+            true => Ok(()),
+            false => {
+                let claim = "a daemon starts when the object has the finalizer";
+                Err(Violation::new(claim, uid))
+            }
+        }
+    }
+
+    /// Checks a request of an operator for an object.
+    fn executed(&mut self, landed: &Landed<'_>, phase: HistoryPhase) -> Result<(), Violation> {
+        let calm = phase == HistoryPhase::Calm && self.comes_to_rest();
+        if calm && (landed.changed || !landed.request.verb.is_write()) {
+            let is_list = matches!(landed.request.verb, Verb::List(_));
+            if !is_list {
+                let details = format!("{:?}", landed.request.verb);
+                return Err(Violation::new("operators stay at rest", details));
+            }
+        }
+        if !landed.request.verb.is_write() {
+            let bounded = phase == HistoryPhase::Settling && self.comes_to_rest();
+            return self.objects.read(landed, bounded);
+        }
+        let lasting = if self.comes_to_rest() { 0 } else { 600 };
+        let most = 90 + 12 * self.disturbances + lasting;
+        self.objects.landed(self.plan.setup, landed, most)?;
+        self.check_release(landed)
+    }
+
+    /// Our finalizer goes only when nothing needs it any more.
+    fn check_release(&self, landed: &Landed<'_>) -> Result<(), Violation> {
+        let Some(object) = landed.answer.as_object().filter(|_| landed.changed) else {
+            return Ok(());
+        };
+        let view = ObjectView::new(object);
+        let Some(uid) = view.uid() else {
+            return Ok(());
+        };
+        let held = is_present(view, self.finalizer());
+        let is_release = self.objects.note_finalizer(uid, held);
+        // Others may remove it along with a write of ours.
+        let is_ours = match &landed.request.verb {
+            Verb::Patch {
+                patch: SimulatedPatch::Merge(patch) | SimulatedPatch::Json(patch),
+                ..
+            } => patch.to_string().contains("finalizers"),
+            _ => false,
+        };
+        if !is_release || !is_ours {
+            return Ok(());
+        }
+        self.objects
+            .released(self.plan.setup, landed.sender, object)
+    }
+
+    fn note_disturbance(&mut self, request: &ApiRequest, answer: &ApiAnswer) {
+        self.disturbances += 1;
+        if let Some(object) = answer.as_object()
+            && request.kind == self.plan.kind
+            && let Some(uid) = ObjectView::new(object).uid()
+        {
+            let held = is_present(ObjectView::new(object), self.finalizer());
+            self.objects.note_finalizer(uid, held);
+        }
+    }
+}
+
+impl Scenario for OperatorScenario {
+    type Actor = SimulatedOperator;
+
+    fn prepare(&mut self, server: &mut ApiServer, choices: &mut Choices) {
+        let setups = OperatorSetup::all();
+        let mode = *choices.item(&[
+            CoordinationMode::Alone,
+            CoordinationMode::Alone,
+            CoordinationMode::Election,
+            CoordinationMode::Election,
+            CoordinationMode::Peering,
+        ]);
+        let setup = choices.item(setups);
+        let level = |choices: &mut Choices| choices.one_of(4);
+        let behaviour = Behaviour {
+            failures: level(choices),
+            durations: level(choices),
+            patches: level(choices),
+            slowness: level(choices),
+            salt: choices.one_of(1 << 30),
+        };
+        server.create_namespace(NAMESPACE);
+        let coordination_kind = match mode {
+            CoordinationMode::Peering => server.define(peerings()),
+            CoordinationMode::Alone | CoordinationMode::Election => {
+                server.define(KindDefinition::leases())
+            }
+        };
+        let kind = server.define(widgets(setup.status_endpoint));
+        self.plan = HistoryPlan {
+            setup,
+            behaviour,
+            mode,
+            kind,
+            coordination_kind,
+            names: 1 + choices.one_of(3) as usize,
+            disturbances: *choices.item(&[4, 8, 8, 16]),
+            is_rough: choices.one_of(3) > 0,
+            lasting: match (choices.one_of(24), mode) {
+                (23, _) => LastingTrouble::Denial,
+                (22, CoordinationMode::Election) => LastingTrouble::NoNamespace,
+                _ => LastingTrouble::None,
+            },
+        };
+        if self.plan.lasting == LastingTrouble::Denial {
+            server.set_webhooks(vec![self.denial(403)]);
+        }
+        if mode == CoordinationMode::Peering {
+            server.handle(&ApiRequest {
+                kind: coordination_kind,
+                ..self.request(Verb::Create {
+                    body: peering_object(),
+                })
+            });
+        }
+        for name in NAMES.iter().take(choices.one_of(4) as usize) {
+            let verb = self.create(name, choices);
+            server.handle(&self.request(verb));
+        }
+    }
+
+    fn limits(&self) -> HistoryLimits {
+        HistoryLimits {
+            processes: match self.plan.mode {
+                CoordinationMode::Alone => 1,
+                CoordinationMode::Election | CoordinationMode::Peering => 2,
+            },
+            disturbances: self.plan.disturbances,
+            disturbed_for: Duration::from_secs(100),
+            settles_within: Duration::from_secs(400),
+            stays_calm_for: Duration::from_secs(100),
+            steps: 6_000,
+            faults: match self.plan.is_rough {
+                true => FaultPlan::rough(),
+                false => FaultPlan::quiet(),
+            },
+            rules_last: self.plan.lasting == LastingTrouble::Denial,
+        }
+    }
+
+    fn actor(&self, process: usize, run: u32) -> SimulatedOperator {
+        SimulatedOperator::new(OperatorOptions {
+            setup: self.plan.setup,
+            behaviour: self.plan.behaviour,
+            mode: self.plan.mode,
+            kind: self.plan.kind,
+            coordination_kind: self.plan.coordination_kind,
+            coordination_namespace: match self.plan.lasting {
+                LastingTrouble::NoNamespace => "nowhere",
+                LastingTrouble::None | LastingTrouble::Denial => NAMESPACE,
+            },
+            process,
+            run: u64::from(run),
+        })
+    }
+
+    fn disturbance(&mut self, server: &ApiServer, choices: &mut Choices) -> Disturbance {
+        self.disturb(server, choices)
+    }
+
+    fn observe(
+        &mut self,
+        occurrence: &Occurrence<'_, OperatorFact>,
+        server: &ApiServer,
+    ) -> Result<(), Violation> {
+        match occurrence {
+            Occurrence::Reported {
+                process,
+                run,
+                fact,
+                phase,
+            } => {
+                let sender = Sender {
+                    process: *process,
+                    run: *run,
+                };
+                self.reported(sender, fact, *phase, server.now())
+            }
+            Occurrence::Executed {
+                process,
+                run,
+                call,
+                sent,
+                request,
+                answer,
+                changed,
+                phase,
+            } => {
+                let sender = Sender {
+                    process: *process,
+                    run: *run,
+                };
+                if request.kind == self.plan.kind {
+                    let landed = Landed {
+                        sender,
+                        call: *call,
+                        sent: *sent,
+                        request,
+                        answer,
+                        changed: *changed,
+                    };
+                    return self.executed(&landed, *phase);
+                }
+                if self.plan.mode == CoordinationMode::Election && *changed {
+                    self.leases.granted(sender, *sent, answer);
+                }
+                Ok(())
+            }
+            Occurrence::Disturbed { request, answer } => {
+                self.note_disturbance(request, answer);
+                Ok(())
+            }
+            Occurrence::Crashed { process } => {
+                self.disturbances += 1;
+                self.leases.crashed(*process);
+                self.objects.crashed(*process);
+                Ok(())
+            }
+        }
+    }
+
+    fn at_rest(
+        &mut self,
+        server: &ApiServer,
+        actors: &[&SimulatedOperator],
+    ) -> Result<(), Violation> {
+        match self.plan.lasting {
+            LastingTrouble::None => self.check_rest(server, actors),
+            LastingTrouble::Denial => check_work(server, actors),
+            LastingTrouble::NoNamespace => Ok(()),
+        }
+    }
+}
+
+/// No worker waits for ever for a write that is denied.
+fn check_work(server: &ApiServer, actors: &[&SimulatedOperator]) -> Result<(), Violation> {
+    let now = Duration::from_millis(server.now().millis());
+    let works = actors.iter().filter_map(|it| it.oldest_work());
+    match works.min() {
+        Some(begun) if now.saturating_sub(begun) > LONGEST_WORK => {
+            let details = format!("since {begun:?}");
+            Err(Violation::new("no worker waits for ever", details))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn widgets(status_endpoint: bool) -> KindDefinition {
+    let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let subresources = match status_endpoint {
+        true => json!({"status": {}}),
+        false => json!({}),
+    };
+    KindDefinition::from_crd(&json!({"spec": {
+        "group": "kopf.test", "scope": "Namespaced",
+        "names": {"kind": "Widget", "plural": "widgets"},
+        "versions": [{"name": "v1", "served": true, "subresources": subresources,
+            "schema": {"openAPIV3Schema": {"type": "object",
+                "properties": {"spec": any, "status": any}}}}],
+    }}))
+}
+
+fn peerings() -> KindDefinition {
+    let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    KindDefinition::from_crd(&json!({"spec": {
+        "group": "kopf.dev", "scope": "Namespaced",
+        "names": {"kind": "KopfPeering", "plural": "kopfpeerings"},
+        "versions": [{"name": "v1", "served": true, "subresources": {},
+            "schema": {"openAPIV3Schema": {"type": "object", "properties": {"status": any}}}}],
+    }}))
+}
+
+/// The text of a field of the metadata.
+fn meta<'a>(object: &'a Value, field: &str) -> &'a str {
+    object["metadata"][field].as_str().unwrap_or_default()
+}

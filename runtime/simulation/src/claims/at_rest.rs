@@ -1,0 +1,212 @@
+//! The claims about the end of a history.
+
+use std::collections::BTreeSet;
+
+use kopf_core::cause::{Reason, Subject};
+use kopf_core::handler::{HandlerSpec, Trigger};
+use kopf_core::object::ObjectView;
+use kopf_core::object::diff::same;
+use kopf_core::object::finalizer::is_present;
+use kopf_core::object::path::FieldPath;
+use serde_json::Value;
+
+use super::tracking::{TrackedCall, scope};
+use super::{OperatorScenario, meta};
+use crate::operator::SimulatedOperator;
+use crate::server::ApiServer;
+use crate::world::Violation;
+
+impl OperatorScenario {
+    pub(super) fn check_rest(
+        &self,
+        server: &ApiServer,
+        actors: &[&SimulatedOperator],
+    ) -> Result<(), Violation> {
+        let running: Vec<&&SimulatedOperator> = actors.iter().filter(|it| it.runs()).collect();
+        if running.len() != 1 {
+            let details = format!("{} do", running.len());
+            return Err(Violation::new("one operator runs in the end", details));
+        }
+        for object in server.peek_all(self.plan.kind) {
+            self.check_object(object)?;
+        }
+        for actor in actors {
+            self.check_memory(server, actor)?;
+        }
+        for actor in actors.iter().filter(|it| !it.runs()) {
+            if let Some((uid, at)) = actor.running_background().next() {
+                let details = format!("{at} of {uid}");
+                return Err(Violation::new("no daemon runs in a pause", details));
+            }
+        }
+        self.check_background(server, running[0])
+    }
+
+    fn check_object(&self, object: &Value) -> Result<(), Violation> {
+        let view = ObjectView::new(object);
+        let held = is_present(view, self.finalizer());
+        if view.is_being_deleted() {
+            return match held {
+                true => {
+                    let claim = "an object that is deleted is released";
+                    Err(Violation::new(claim, object.to_string()))
+                }
+                false => Ok(()),
+            };
+        }
+        let setup = self.plan.setup;
+        if setup.registry.ignores(&Subject::object(view)) {
+            return Ok(());
+        }
+        let rules = setup.registry.essence_rules(&[]);
+        let essence = setup.persistence.essence(view, &rules);
+        if !setup.persistence.baseline(view).diff(&essence).is_empty() {
+            let claim = "the last handled state is the final state";
+            return Err(Violation::new(claim, object.to_string()));
+        }
+        for spec in setup.registry.change_handlers() {
+            if setup.persistence.progress.fetch(&spec.id, view).is_some() {
+                let details = format!("{}: {object}", spec.id);
+                return Err(Violation::new("no records are left", details));
+            }
+        }
+        let last = essence.into_value();
+        for spec in setup.registry.change_handlers() {
+            self.check_handled(object, spec, &last)?;
+        }
+        Ok(())
+    }
+
+    /// Every matching handler has handled the final state.
+    fn check_handled(
+        &self,
+        object: &Value,
+        spec: &HandlerSpec,
+        last: &Value,
+    ) -> Result<(), Violation> {
+        let uid = meta(object, "uid");
+        if !spec.prematches(&Subject::object(ObjectView::new(object))) {
+            return Ok(());
+        }
+        let calls = self.objects.get(uid).map_or(&[][..], |it| &it.calls);
+        let finished: Vec<&TrackedCall> = calls.iter().filter(|it| it.is_done()).collect();
+        let own = finished.iter().rfind(|it| it.handler == spec.id);
+        let is_handled = calls.iter().any(|it| it.handler == spec.id && it.finished);
+        if spec.trigger == Trigger::Create && !is_handled {
+            let details = format!("{} of {uid}", spec.id);
+            return Err(Violation::new("creation is handled", details));
+        }
+        let filtered = !spec.filters.labels.is_empty();
+        // An object without the facts that operators had written counts as a new one.
+        let forgotten = filtered || self.objects.facts_removed;
+        if !matches!(spec.trigger, Trigger::Update | Trigger::Field) || forgotten {
+            return Ok(());
+        }
+        let path = scope(self.plan.setup, &spec.id);
+        let handled = match own {
+            Some(own) => Some(&own.state),
+            // Such progress takes two requests, and a failure in between repeats handlers.
+            None if self.plan.setup.keeps_progress_in_status() => None,
+            None => self.relied_on(&finished, &path, last),
+        };
+        match handled {
+            Some(handled) if !alike(&path, handled, last) => {
+                let details = format!("{} of {uid} saw {handled}, not {last}", spec.id);
+                Err(Violation::new("no change is lost", details))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The state that a handler relies on which was never called: that of the creation, unless
+    /// every create handler has finished on the final state.
+    fn relied_on<'a>(
+        &self,
+        finished: &[&'a TrackedCall],
+        path: &FieldPath,
+        last: &Value,
+    ) -> Option<&'a Value> {
+        let setup = self.plan.setup;
+        let mut creation = finished.iter().filter(|it| it.reason == Reason::Create);
+        let oldest = creation.clone().next()?;
+        if alike(path, &oldest.state, last) {
+            return None;
+        }
+        let is_last = |call: &&&TrackedCall| {
+            let mut later = finished.iter();
+            !later.any(|it| it.handler == call.handler && it.reason != Reason::Create)
+        };
+        let outdated = creation
+            .find(|call| is_last(call) && !alike(&scope(setup, &call.handler), &call.state, last));
+        outdated.map(|it| &it.state)
+    }
+
+    /// Nothing stays in memory of objects that are gone.
+    fn check_memory(&self, server: &ApiServer, actor: &SimulatedOperator) -> Result<(), Violation> {
+        let objects = || server.peek_all(self.plan.kind);
+        let existing: BTreeSet<&str> = objects().map(|it| meta(it, "uid")).collect();
+        for (part, uid) in actor.remembered() {
+            if actor.runs() && !existing.contains(uid.as_str()) {
+                let details = format!("{part} knows {uid}");
+                let claim = "nothing stays in memory of objects that are gone";
+                return Err(Violation::new(claim, details));
+            }
+        }
+        if !actor.runs() {
+            return Ok(());
+        }
+        for value in 0..4_u64 {
+            let with_value = objects().filter(|it| it["spec"]["a"].as_u64() == Some(value));
+            let Some(indexed) = actor.indexed(&format!("a={value}")) else {
+                return Ok(());
+            };
+            let expected = (existing.len(), with_value.count());
+            if indexed != expected {
+                let details = format!("{indexed:?} instead of {expected:?} for a={value}");
+                return Err(Violation::new("the index has all objects", details));
+            }
+        }
+        Ok(())
+    }
+
+    /// The daemons and timers that run are those of the objects that match.
+    fn check_background(
+        &self,
+        server: &ApiServer,
+        actor: &SimulatedOperator,
+    ) -> Result<(), Violation> {
+        let running: BTreeSet<(&str, usize)> = actor.running_background().collect();
+        for (uid, at) in &running {
+            let mut objects = server.peek_all(self.plan.kind);
+            let object = objects.find(|it| meta(it, "uid") == *uid);
+            let matches = object.is_some_and(|it| self.is_wanted(it, *at));
+            if !matches {
+                let details = format!("{at} of {uid}");
+                let claim = "daemons and timers run for matching objects only";
+                return Err(Violation::new(claim, details));
+            }
+        }
+        for object in server.peek_all(self.plan.kind) {
+            for at in 0..self.plan.setup.background.len() {
+                let uid = meta(object, "uid");
+                let runs = running.contains(&(uid, at));
+                if self.is_wanted(object, at) && !runs && !actor.has_finished(uid, at) {
+                    let details = format!("{at} of {uid}");
+                    let claim = "daemons and timers run for matching objects";
+                    return Err(Violation::new(claim, details));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn is_wanted(&self, object: &Value, at: usize) -> bool {
+        let view = ObjectView::new(object);
+        let spec = &self.plan.setup.background[at].spec;
+        !view.is_being_deleted() && spec.matches(&Subject::object(view))
+    }
+}
+
+fn alike(path: &FieldPath, a: &Value, b: &Value) -> bool {
+    same(path.resolve(a), path.resolve(b))
+}

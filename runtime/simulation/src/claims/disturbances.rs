@@ -1,0 +1,199 @@
+//! What others do to the objects, to the API server and to the operators.
+
+use std::time::Duration;
+
+use kopf_core::object::ObjectView;
+use kopf_core::object::finalizer::is_present;
+use serde_json::json;
+
+use super::{NAMES, OperatorScenario, meta};
+use crate::choices::Choices;
+use crate::operator::{CoordinationMode, LABEL, OPERATOR};
+use crate::server::{
+    AccessRule, AdmissionAction, AdmissionRule, AdmissionStage, ApiRequest, ApiServer,
+    DeletePreconditions, Endpoint, SimulatedPatch, Verb,
+};
+use crate::world::Disturbance;
+
+/// The finalizer of another operator.
+const OTHER_FINALIZER: &str = "kopf.test/other";
+
+/// The annotations of the operators.
+const ANNOTATIONS: &str = "kopf.zalando.org/";
+
+impl OperatorScenario {
+    pub(super) fn disturb(&mut self, server: &ApiServer, choices: &mut Choices) -> Disturbance {
+        let names = &NAMES[..self.plan.names];
+        let name = *choices.item(names);
+        let processes = match self.plan.mode {
+            CoordinationMode::Alone => 1,
+            CoordinationMode::Election | CoordinationMode::Peering => 2,
+        };
+        let process = choices.one_of(processes) as usize;
+        let exists = server
+            .peek(self.plan.kind, super::NAMESPACE, name)
+            .is_some();
+        match choices.one_of(24) {
+            0..9 if !exists => {
+                let verb = self.create(name, choices);
+                Disturbance::Request(self.request(verb))
+            }
+            0..9 => Disturbance::Request(self.edit(name, choices)),
+            9..12 => Disturbance::Request(self.request(Verb::Delete {
+                name: name.into(),
+                preconditions: DeletePreconditions::default(),
+            })),
+            12 => self.release(server).unwrap_or(Disturbance::CutWatches),
+            13..16 => Disturbance::Crash {
+                process,
+                down_for: seconds(choices),
+            },
+            16 => {
+                self.objects.states_forgotten = true;
+                Disturbance::Compact { keep: 0 }
+            }
+            17 | 18 => Disturbance::Freeze {
+                process,
+                time: seconds(choices) * 4,
+            },
+            19 => Disturbance::ClockJump {
+                process,
+                millis: i64::from(choices.one_of(200_000)) - 100_000,
+            },
+            20 | 21 if !self.comes_to_rest() => Disturbance::CutWatches,
+            20 => self.webhook(choices),
+            21 => self.access(choices),
+            22 => Disturbance::CutWatches,
+            _ => self.strip(name, choices),
+        }
+    }
+
+    fn patch(&self, name: &str, endpoint: Endpoint, patch: SimulatedPatch) -> ApiRequest {
+        self.request(Verb::Patch {
+            name: name.into(),
+            endpoint,
+            patch,
+        })
+    }
+
+    fn edit(&mut self, name: &str, choices: &mut Choices) -> ApiRequest {
+        self.edits += 1;
+        let value = choices.one_of(3);
+        let merge = match choices.one_of(8) {
+            0..3 => json!({"spec": {"a": value}}),
+            3 | 4 => json!({"spec": {"b": value}}),
+            5 => {
+                let label = (value > 0).then_some("yes");
+                json!({"metadata": {"labels": {LABEL: label}}})
+            }
+            6 => {
+                let status = json!({"status": {"other": self.edits}});
+                let endpoint = match self.plan.setup.status_endpoint {
+                    true => Endpoint::Status,
+                    false => Endpoint::Object,
+                };
+                return self.patch(name, endpoint, SimulatedPatch::Merge(status));
+            }
+            _ => {
+                let add = json!([
+                    {"op": "test", "path": "/metadata/deletionTimestamp", "value": null},
+                    {"op": "add", "path": "/metadata/finalizers/-", "value": OTHER_FINALIZER},
+                ]);
+                return self.patch(name, Endpoint::Object, SimulatedPatch::Json(add));
+            }
+        };
+        self.patch(name, Endpoint::Object, SimulatedPatch::Merge(merge))
+    }
+
+    /// The other operator does its part for an object that is deleted.
+    fn release(&self, server: &ApiServer) -> Option<Disturbance> {
+        let held = server.peek_all(self.plan.kind).find(|object| {
+            let view = ObjectView::new(object);
+            is_present(view, OTHER_FINALIZER) && view.is_being_deleted()
+        })?;
+        let finalizers = ObjectView::new(held).finalizers();
+        let rest: Vec<&str> = finalizers.filter(|it| *it != OTHER_FINALIZER).collect();
+        let version = meta(held, "resourceVersion");
+        let patch = json!({"metadata": {"finalizers": rest, "resourceVersion": version}});
+        let patch = SimulatedPatch::Merge(patch);
+        let request = self.patch(meta(held, "name"), Endpoint::Object, patch);
+        Some(Disturbance::Request(request))
+    }
+
+    /// Another client removes what the operators have written.
+    fn strip(&mut self, name: &str, choices: &mut Choices) -> Disturbance {
+        self.objects.facts_removed = true;
+        let patch = match choices.one_of(2) {
+            0 => json!({"metadata": {"annotations": null}}),
+            _ => json!({"metadata": {"finalizers": null}}),
+        };
+        let patch = SimulatedPatch::Merge(patch);
+        Disturbance::Request(self.patch(name, Endpoint::Object, patch))
+    }
+
+    fn webhook(&mut self, choices: &mut Choices) -> Disturbance {
+        let action = match choices.one_of(9) {
+            0..2 => AdmissionAction::Deny {
+                code: None,
+                message: "not now".to_owned(),
+            },
+            2 => AdmissionAction::Deny {
+                code: Some(403),
+                message: "never".to_owned(),
+            },
+            3 => AdmissionAction::Fail,
+            4 => AdmissionAction::Stamp("kopf.test/stamp".to_owned()),
+            5 => AdmissionAction::StripAnnotations(ANNOTATIONS.to_owned()),
+            6 => AdmissionAction::RevertField("status".to_owned()),
+            7 => AdmissionAction::RestoreFinalizer(self.finalizer().to_owned()),
+            _ => AdmissionAction::StripFinalizer(self.finalizer().to_owned()),
+        };
+        let removes = matches!(
+            action,
+            AdmissionAction::StripAnnotations(_)
+                | AdmissionAction::StripFinalizer(_)
+                | AdmissionAction::RestoreFinalizer(_)
+                | AdmissionAction::RevertField(_)
+        );
+        self.objects.facts_removed |= removes;
+        Disturbance::Webhooks(vec![self.rule(action)])
+    }
+
+    /// A webhook that denies all writes.
+    pub(super) fn denial(&self, code: u16) -> AdmissionRule {
+        self.rule(AdmissionAction::Deny {
+            code: Some(code),
+            message: "never".to_owned(),
+        })
+    }
+
+    fn rule(&self, action: AdmissionAction) -> AdmissionRule {
+        AdmissionRule {
+            name: "other.kopf.test".to_owned(),
+            stage: AdmissionStage::Mutating,
+            kind: self.plan.kind,
+            endpoint: Endpoint::Object,
+            on_create: false,
+            action,
+        }
+    }
+
+    fn access(&self, choices: &mut Choices) -> Disturbance {
+        let (kind, verbs) = match choices.one_of(5) {
+            0 | 1 => (self.plan.kind, vec!["patch"]),
+            2 => (self.plan.kind, vec!["get"]),
+            3 => (self.plan.kind, vec!["list", "watch"]),
+            _ => (self.plan.coordination_kind, vec!["patch", "get"]),
+        };
+        Disturbance::Access(vec![AccessRule {
+            user: OPERATOR.into(),
+            kind,
+            verbs,
+            endpoint: Endpoint::Object,
+        }])
+    }
+}
+
+fn seconds(choices: &mut Choices) -> Duration {
+    Duration::from_secs(u64::from(choices.one_of(30)))
+}

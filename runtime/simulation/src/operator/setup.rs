@@ -1,0 +1,290 @@
+//! The handlers of simulated operators, and how their functions behave.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use kopf_core::background::stopping::StopPolicy;
+use kopf_core::background::timing::TimerTiming;
+use kopf_core::handler::filter::TextTest;
+use kopf_core::handler::registry::Registry;
+use kopf_core::handler::retry::RetryPolicy;
+use kopf_core::handler::watch_selectors::WatchSelectors;
+use kopf_core::handler::{HandlerSpec, Trigger};
+use kopf_core::lifecycle::Lifecycle;
+use kopf_core::object::path::FieldPath;
+use kopf_core::persistence::Persistence;
+use kopf_core::progress::status::StatusProgress;
+
+/// The label that some handlers ask for.
+pub(crate) const LABEL: &str = "on";
+
+/// The pauses after failures of the runtime itself.
+pub(crate) const ERROR_DELAYS: [Duration; 4] = [
+    Duration::from_secs(1),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(5),
+];
+
+/// The pause after an arbitrary error of a handler.
+pub(crate) const BACKOFF: Duration = Duration::from_secs(5);
+
+/// The handlers of an operator, with everything that a machine borrows.
+#[derive(Debug)]
+pub(crate) struct OperatorSetup {
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) persistence: Arc<Persistence>,
+    pub(crate) lifecycle: Lifecycle,
+    /// Whether the kind has an endpoint for the status.
+    pub(crate) status_endpoint: bool,
+    pub(crate) selectors: WatchSelectors,
+    pub(crate) needs_each_event: bool,
+    pub(crate) background: Vec<BackgroundSpec>,
+    pub(crate) has_index: bool,
+}
+
+/// A daemon or timer.
+#[derive(Debug)]
+pub(crate) struct BackgroundSpec {
+    pub(crate) spec: Arc<HandlerSpec>,
+    /// None for a daemon.
+    pub(crate) timing: Option<TimerTiming>,
+    pub(crate) stopping: StopPolicy,
+}
+
+/// How the functions of a history behave; zero is the plainest.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Behaviour {
+    /// How often calls fail, from 0 to 3.
+    pub(crate) failures: u32,
+    /// How long calls take, from 0 to 3.
+    pub(crate) durations: u32,
+    /// How often calls patch their object, from 0 to 3.
+    pub(crate) patches: u32,
+    /// How often parts of the operator are slow, from 0 to 3.
+    pub(crate) slowness: u32,
+    /// Mixed into all of these.
+    pub(crate) salt: u32,
+}
+
+/// The end of a call of a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CallEnding {
+    Succeeds,
+    Delivers,
+    RetriesAtOnce,
+    RetriesLater,
+    FailsSomehow,
+    FailsForGood,
+}
+
+/// The patch of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CallPatch {
+    None,
+    /// The same value each time.
+    Status,
+    /// One more entry in a list.
+    Entry,
+}
+
+// === impl OperatorSetup ===
+
+impl OperatorSetup {
+    /// All setups; they live as long as the program, so that machines can borrow them.
+    pub(crate) fn all() -> &'static [Self] {
+        static ALL: OnceLock<Vec<OperatorSetup>> = OnceLock::new();
+        ALL.get_or_init(|| {
+            let sets = handler_sets().into_iter().enumerate();
+            let both = sets.flat_map(|(number, specs)| {
+                let plain = Self::new(specs.clone(), number, false);
+                [plain, Self::new(specs, number, true)]
+            });
+            both.collect()
+        })
+    }
+
+    fn new(specs: Vec<HandlerSpec>, number: usize, unusual: bool) -> Self {
+        let registry = Registry::new(specs).expect("declarations are valid");
+        let has = |trigger: Trigger| registry.handlers().iter().any(|it| it.trigger == trigger);
+        let background = registry.background_handlers().map(|spec| BackgroundSpec {
+            spec: Arc::clone(spec),
+            timing: (spec.trigger == Trigger::Timer).then(|| timing(number)),
+            stopping: StopPolicy {
+                backoff: Some(Duration::from_secs(2)),
+                timeout: Some(Duration::from_secs(5)),
+                polling: None,
+            },
+        });
+        let mut persistence = Persistence::default();
+        if unusual {
+            persistence.progress = Arc::new(StatusProgress::default());
+        }
+        let lifecycles = [Lifecycle::Asap, Lifecycle::AllAtOnce, Lifecycle::OneByOne];
+        Self {
+            selectors: WatchSelectors::derive(&registry),
+            needs_each_event: has(Trigger::Event),
+            has_index: has(Trigger::Index),
+            background: background.collect(),
+            registry: Arc::new(registry),
+            persistence: Arc::new(persistence),
+            lifecycle: lifecycles[number % lifecycles.len()].clone(),
+            status_endpoint: number % 2 == 0 || unusual,
+        }
+    }
+
+    /// Whether records are in the status, which a write to it does not replace in one step.
+    pub(crate) fn keeps_progress_in_status(&self) -> bool {
+        format!("{:?}", self.persistence.progress).contains("StatusProgress {")
+            && !format!("{:?}", self.persistence.progress).contains("Multi")
+    }
+}
+
+fn timing(number: usize) -> TimerTiming {
+    match number % 2 {
+        0 => TimerTiming::Idle(Duration::from_secs(20)),
+        _ => TimerTiming::Every {
+            interval: Duration::from_secs(100),
+            sharp: number % 3 == 0,
+            idle: None,
+        },
+    }
+}
+
+fn handler_sets() -> Vec<Vec<HandlerSpec>> {
+    let spec = |id: &str, trigger: Trigger| HandlerSpec::new(id, trigger);
+    let (a, b) = (FieldPath::from("spec.a"), FieldPath::from("spec.b"));
+    let delete = || spec("delete", Trigger::Delete { optional: false });
+    let optional = || spec("delete", Trigger::Delete { optional: true });
+    let resume = || spec("resume", Trigger::Resume { deleted: false });
+    let labelled = |id: &str, trigger: Trigger| {
+        let mut labelled = spec(id, trigger);
+        labelled.filters.labels = vec![(LABEL.to_owned(), TextTest::Present.into())];
+        labelled
+    };
+    let mut impatient = spec("update", Trigger::Update);
+    impatient.policy = RetryPolicy {
+        retries: Some(2),
+        ..RetryPolicy::default()
+    };
+    vec![
+        vec![
+            spec("create", Trigger::Create),
+            spec("update", Trigger::Update),
+        ],
+        vec![
+            spec("create", Trigger::Create),
+            spec("create2", Trigger::Create),
+            spec("update", Trigger::Update),
+            HandlerSpec::for_field("field", Trigger::Field, a.clone()),
+        ],
+        vec![
+            spec("create", Trigger::Create),
+            spec("update", Trigger::Update),
+            delete(),
+        ],
+        vec![
+            delete(),
+            resume(),
+            HandlerSpec::for_field("update", Trigger::Update, b),
+        ],
+        vec![
+            spec("create", Trigger::Create),
+            spec("daemon", Trigger::Daemon),
+        ],
+        vec![
+            spec("update", Trigger::Update),
+            spec("timer", Trigger::Timer),
+            delete(),
+        ],
+        vec![
+            spec("create", Trigger::Create),
+            spec("event", Trigger::Event),
+            impatient,
+        ],
+        vec![
+            labelled("create", Trigger::Create),
+            labelled("update", Trigger::Update),
+        ],
+        vec![
+            spec("index", Trigger::Index),
+            spec("create", Trigger::Create),
+            HandlerSpec::for_field("update", Trigger::Update, a),
+            delete(),
+        ],
+        vec![
+            spec("both", Trigger::Create),
+            spec("both", Trigger::Update),
+            resume(),
+            optional(),
+        ],
+        vec![
+            labelled("daemon", Trigger::Daemon),
+            spec("timer", Trigger::Timer),
+            labelled("delete", Trigger::Delete { optional: false }),
+            spec("update", Trigger::Update),
+        ],
+        vec![
+            spec("event", Trigger::Event),
+            labelled("daemon", Trigger::Daemon),
+            spec("update", Trigger::Update),
+            spec("create", Trigger::Create),
+            delete(),
+        ],
+    ]
+}
+
+// === impl Behaviour ===
+
+impl Behaviour {
+    /// A number that follows from the behaviour and from these words.
+    pub(crate) fn number(&self, words: impl std::hash::Hash) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.salt, words).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// Whether something with a level from 0 to 3 happens.
+    fn happens(&self, level: u32, words: impl std::hash::Hash) -> bool {
+        self.number(words) % 8 < u64::from(level)
+    }
+
+    /// The end of an attempt; each handler succeeds after some attempts.
+    pub(crate) fn ending(&self, uid: &str, handler: &str, call: u64, retry: u32) -> CallEnding {
+        let words = (uid, handler, call);
+        let fails = retry < 3 && self.happens(self.failures, (words, "fails"));
+        match (fails, self.number((words, "ends")) % 8) {
+            (false, 0) => CallEnding::Delivers,
+            (false, _) => CallEnding::Succeeds,
+            (true, 0 | 1) => CallEnding::RetriesAtOnce,
+            (true, 2..5) => CallEnding::RetriesLater,
+            (true, 5 | 6) => CallEnding::FailsSomehow,
+            (true, _) => CallEnding::FailsForGood,
+        }
+    }
+
+    /// The time that a call takes; none if it ends at once.
+    pub(crate) fn duration(&self, words: impl std::hash::Hash) -> Option<Duration> {
+        let number = self.number((&words, "takes"));
+        let millis = [20, 300, 2_000, 15_000][usize::try_from(number / 8 % 4).unwrap_or(0)];
+        let takes = self.happens(self.durations, (words, "long"));
+        takes.then(|| Duration::from_millis(millis))
+    }
+
+    pub(crate) fn patch(&self, uid: &str, handler: &str, call: u64) -> CallPatch {
+        let words = (uid, handler, call, "patches");
+        if !self.happens(self.patches, words) {
+            return CallPatch::None;
+        }
+        match self.number((words, "kind")) % 2 {
+            0 => CallPatch::Status,
+            _ => CallPatch::Entry,
+        }
+    }
+
+    /// Whether something inside of the operator takes longer than usual.
+    pub(crate) fn is_slow(&self, words: impl std::hash::Hash) -> bool {
+        self.happens(self.slowness, words)
+    }
+}

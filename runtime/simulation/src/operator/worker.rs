@@ -1,0 +1,409 @@
+//! The workers of an operator: what the runtime does in `process`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kopf_core::cause::Subject;
+use kopf_core::handler::HandlerSpec;
+use kopf_core::machine::answer::Answer;
+use kopf_core::machine::memory::ObjectMemory;
+use kopf_core::machine::object::{
+    HandlerCall, KeptState, ObjectEffect, ObjectInput, ObjectMachine, ObjectReport, ObjectRules,
+    Rest,
+};
+use kopf_core::machine::request::ObjectRequest;
+use kopf_core::object::ObjectView;
+use kopf_core::object::patch::ObjectPatch;
+use kopf_core::outcome::{HandlerFailure, Outcome};
+use kopf_core::queue::{FinishedWork, StartedWork};
+use kopf_core::turn::Turn;
+use kopf_core::turn::tracker::HandlerAttempt;
+use kopf_core::watch::WatchEventType;
+use kopf_core::watch::batch::EventBatch;
+use serde_json::{Value, json};
+
+use super::coordination::uptime;
+use super::key::SimulatedKey;
+use super::queueing::{KeptObject, SimulatedRules};
+use super::setup::{BACKOFF, CallEnding, CallPatch, ERROR_DELAYS, OperatorSetup};
+use super::{
+    BegunCall, CallPurpose, OperatorFact, SimulatedOperator, TimerPurpose, WatchPurpose, requests,
+};
+use crate::server::WatchOptions;
+use crate::world::CallOutcome;
+
+/// The steps of one call that end at once; more are a loop.
+const MOST_STEPS: usize = 10_000;
+
+/// A worker that handles one object.
+pub(crate) struct Worker {
+    begun: Duration,
+    epoch: u64,
+    memory: ObjectMemory<KeptObject>,
+    machine: Box<ObjectMachine<'static, KeptObject>>,
+    batch: Option<EventBatch<Arc<Value>>>,
+    waits: WorkerWait,
+}
+
+/// What a worker waits for.
+enum WorkerWait {
+    Nothing,
+    Answer,
+    Pause,
+    /// The end of a call of a handler.
+    Call(Box<ObjectInput>),
+}
+
+// === impl Worker ===
+
+impl Worker {
+    /// The time at which it began.
+    pub(super) fn begun(&self) -> Duration {
+        self.begun
+    }
+}
+
+impl SimulatedOperator {
+    fn object_rules(&self, key: &SimulatedKey) -> ObjectRules<'static> {
+        let setup: &'static OperatorSetup = self.options.setup;
+        ObjectRules {
+            uid: key.uid,
+            registry: &setup.registry,
+            persistence: &setup.persistence,
+            status_endpoint: setup.status_endpoint,
+            selective: !setup.selectors.is_empty(),
+            needs_each_event: setup.needs_each_event,
+            has_background: !setup.background.is_empty(),
+            lifecycle: &setup.lifecycle,
+            default_backoff: BACKOFF,
+            error_delays: &ERROR_DELAYS,
+        }
+    }
+
+    pub(super) fn begin_work(
+        &mut self,
+        key: Arc<SimulatedKey>,
+        started: StartedWork<SimulatedRules>,
+    ) {
+        let input = ObjectInput::Batch(started.batch.summary());
+        let worker = Worker {
+            begun: uptime(self.clock),
+            epoch: started.epoch,
+            memory: started.memory,
+            machine: Box::new(ObjectMachine::new(self.object_rules(&key))),
+            batch: Some(started.batch),
+            waits: WorkerWait::Nothing,
+        };
+        self.drive(key, worker, input);
+    }
+
+    pub(super) fn worker_answered(&mut self, key: &Arc<SimulatedKey>, outcome: CallOutcome) {
+        let Some(worker) = self.workers.remove(key) else {
+            return;
+        };
+        let answer = match worker.machine.effect() {
+            _ if !self.may_write() => Answer::LeaseEnded,
+            ObjectEffect::Send(request) => requests::answer(&request, outcome),
+            _ => return,
+        };
+        self.drive(Arc::clone(key), worker, ObjectInput::Answer(answer));
+    }
+
+    pub(super) fn worker_timer(&mut self, key: &Arc<SimulatedKey>) {
+        let Some(mut worker) = self.workers.remove(key) else {
+            return;
+        };
+        let may_write = self.may_write();
+        let input = match std::mem::replace(&mut worker.waits, WorkerWait::Nothing) {
+            WorkerWait::Pause if may_write => ObjectInput::Continue,
+            WorkerWait::Call(input) if may_write => *input,
+            waits => {
+                worker.waits = waits;
+                self.workers.insert(Arc::clone(key), worker);
+                if !may_write {
+                    self.cut_worker(key);
+                }
+                return;
+            }
+        };
+        self.drive(Arc::clone(key), worker, input);
+    }
+
+    /// The lease has ended: a worker that waits goes on without what it waits for.
+    pub(super) fn cut_worker(&mut self, key: &Arc<SimulatedKey>) {
+        let Some(worker) = self.workers.remove(key) else {
+            return;
+        };
+        let input = match &worker.waits {
+            WorkerWait::Answer | WorkerWait::Pause => ObjectInput::Answer(Answer::LeaseEnded),
+            WorkerWait::Call(_) => {
+                self.report(OperatorFact::CallCut { uid: key.uid });
+                ObjectInput::LeaseEnded
+            }
+            WorkerWait::Nothing => ObjectInput::Continue,
+        };
+        self.calls
+            .retain(|_, it| !matches!(it, CallPurpose::Worker(of) if of == key));
+        self.timers
+            .retain(|_, it| !matches!(it, TimerPurpose::Worker(of) if of == key));
+        self.watches
+            .retain(|_, it| !matches!(it, WatchPurpose::NextState(of) if of == key));
+        self.drive(Arc::clone(key), worker, input);
+    }
+
+    /// Steps through a call up to its next wait, or to its end.
+    fn drive(&mut self, key: Arc<SimulatedKey>, mut worker: Worker, input: ObjectInput) {
+        let mut input = input;
+        for _ in 0..MOST_STEPS {
+            worker.waits = WorkerWait::Nothing;
+            let now = self.now();
+            worker.machine.step(&mut worker.memory, input, &now);
+            if worker.machine.has_begun_turns() {
+                worker.batch = None;
+            }
+            let performed = self.perform(&key, &worker);
+            input = match performed {
+                Performed::Input(input) => input,
+                Performed::Waits(waits) => {
+                    worker.waits = waits;
+                    self.workers.insert(key, worker);
+                    return;
+                }
+                Performed::Rests(rest) => return self.rest(key, worker, rest),
+            };
+        }
+        let problem = "the machine does not come to an end".to_owned();
+        self.report(OperatorFact::Trouble {
+            uid: key.uid,
+            problem,
+        });
+    }
+
+    fn rest(&mut self, key: Arc<SimulatedKey>, mut worker: Worker, rest: Rest) {
+        let number = self.number();
+        let over_budget = self.options.behaviour.is_slow((number, "sleeps"));
+        match rest.keep {
+            KeptState::Nothing => {}
+            KeptState::State(state) if !over_budget => worker.memory.plan(KeptObject::State(state)),
+            KeptState::Unread | KeptState::State(_) => worker.memory.plan(KeptObject::Unread),
+        }
+        let finished = FinishedWork {
+            epoch: worker.epoch,
+            key,
+            memory: worker.memory,
+            next: rest.next,
+        };
+        let (rules, now) = (self.rules(), self.reading());
+        self.queue
+            .finished(&rules, &mut self.waiting, finished, now);
+    }
+
+    fn perform(&mut self, key: &Arc<SimulatedKey>, worker: &Worker) -> Performed {
+        let now = uptime(self.clock);
+        Performed::Input(match worker.machine.effect() {
+            ObjectEffect::Rest(rest) => return Performed::Rests(rest.clone()),
+            ObjectEffect::ParseEvent => {
+                let newest = worker.batch.as_ref().and_then(EventBatch::newest);
+                ObjectInput::Parsed(Ok(newest.and_then(|it| it.text.clone())))
+            }
+            ObjectEffect::ParseKept(KeptObject::State(state)) => {
+                ObjectInput::Parsed(Ok(Some(Arc::clone(state))))
+            }
+            ObjectEffect::ParseKept(KeptObject::Unread) => ObjectInput::Parsed(Ok(None)),
+            ObjectEffect::ParseLatest => {
+                ObjectInput::Parsed(Ok(self.background.latest(key).cloned()))
+            }
+            ObjectEffect::Send(_) if !self.may_write() => ObjectInput::Answer(Answer::LeaseEnded),
+            ObjectEffect::Send(request) => {
+                self.send_object_request(key, &request);
+                return Performed::Waits(WorkerWait::Answer);
+            }
+            ObjectEffect::Wait(pause) => {
+                self.set_timer(TimerPurpose::Worker(Arc::clone(key)), pause.pause);
+                return Performed::Waits(WorkerWait::Pause);
+            }
+            ObjectEffect::CallEventHandlers => {
+                ObjectInput::EventHandlersCalled(Ok(self.call_event_handlers(key, worker)))
+            }
+            ObjectEffect::Reconcile(view) => ObjectInput::Reconciled {
+                holds: self.background.reconcile(key, &view, now),
+            },
+            ObjectEffect::Call {
+                turn,
+                spec,
+                attempt,
+            } => return self.call(key, turn, spec, attempt),
+            ObjectEffect::ReportCall(call) => {
+                self.report(OperatorFact::CallEnded {
+                    uid: key.uid,
+                    handler: call.spec.id.clone(),
+                    finished: call.consequence.is_final(),
+                });
+                ObjectInput::Continue
+            }
+            ObjectEffect::ShowLatest {
+                object,
+                replaces_newer,
+            } => {
+                match replaces_newer {
+                    true => self.background.replace_latest(key, object),
+                    false => self.background.update_latest(key, object),
+                }
+                ObjectInput::Continue
+            }
+            ObjectEffect::StopBackground => {
+                self.background.object_gone(key, now);
+                ObjectInput::Continue
+            }
+            ObjectEffect::Report(report) => {
+                self.report_problem(key, report);
+                ObjectInput::Continue
+            }
+            ObjectEffect::ReportRequest(_)
+            | ObjectEffect::ReportTurn(_)
+            | ObjectEffect::ReportCycleEnd { .. } => ObjectInput::Continue,
+        })
+    }
+
+    fn report_problem(&mut self, key: &SimulatedKey, report: &ObjectReport) {
+        let problem = match report {
+            ObjectReport::Trouble { error, .. } => error.to_string(),
+            report => format!("{report:?}"),
+        };
+        self.report(OperatorFact::Trouble {
+            uid: key.uid,
+            problem,
+        });
+    }
+
+    fn send_object_request(&mut self, key: &Arc<SimulatedKey>, request: &ObjectRequest<'_>) {
+        let Some(verb) = requests::verb(request, &key.name) else {
+            if let ObjectRequest::NextState { after } = request {
+                let options = WatchOptions {
+                    fields: Some(format!("metadata.name={}", key.name)),
+                    resource_version: Some((*after).to_owned()),
+                    ..WatchOptions::default()
+                };
+                let purpose = WatchPurpose::NextState(Arc::clone(key));
+                self.watch(purpose, self.options.kind, options);
+            }
+            return;
+        };
+        let is_write = verb.is_write();
+        let purpose = CallPurpose::Worker(Arc::clone(key));
+        let call = self.send(purpose, self.options.kind, verb);
+        if is_write {
+            self.report_sent(key.uid, call, true);
+        }
+    }
+
+    fn call_event_handlers(&mut self, key: &SimulatedKey, worker: &Worker) -> ObjectPatch {
+        let mut patch = ObjectPatch::new();
+        for queued in worker.batch.iter().flat_map(EventBatch::all) {
+            let Some(object) = &queued.text else {
+                continue;
+            };
+            let subject = Subject::object(ObjectView::new(object));
+            if self
+                .options
+                .setup
+                .registry
+                .event_handlers(&subject)
+                .is_empty()
+            {
+                continue;
+            }
+            if !self.coordination.pauses.is_running(uptime(self.clock)) {
+                break;
+            }
+            self.report(OperatorFact::EventCalled {
+                uid: key.uid,
+                event_type: queued.event_type,
+            });
+            let patches = self.options.behaviour.patches > 1;
+            if patches && queued.event_type != WatchEventType::Deleted {
+                patch.merge(json!({"status": {"seen": object["spec"]["a"]}}));
+            }
+        }
+        patch
+    }
+
+    /// Calls a handler: the end of the call is decided now, and comes later.
+    fn call(
+        &mut self,
+        key: &Arc<SimulatedKey>,
+        turn: &Turn,
+        spec: &Arc<HandlerSpec>,
+        attempt: HandlerAttempt,
+    ) -> Performed {
+        let number = self.number();
+        let change = &turn.input().change;
+        let token = format!("{}-{}-{number}", self.options.process, self.options.run);
+        self.report(OperatorFact::CallBegun(BegunCall {
+            uid: key.uid,
+            handler: spec.id.clone(),
+            reason: turn.reason(),
+            initial: change.initial,
+            state: Arc::new(change.new.as_value().clone()),
+            token: token.clone(),
+        }));
+        let (behaviour, id) = (self.options.behaviour, spec.id.as_str());
+        let words = (self.options.run << 32) + number;
+        let ending = behaviour.ending(key.uid, id, words, attempt.retry);
+        let mut writes = ObjectPatch::new();
+        match behaviour.patch(key.uid, id, words) {
+            CallPatch::None => {}
+            CallPatch::Status => writes.merge(json!({"status": {"handled": true}})),
+            CallPatch::Entry => writes.edit(move |body| add_entry(body, &token)),
+        }
+        let call = ObjectInput::Called(HandlerCall {
+            outcome: outcome(ending, number),
+            writes,
+            subs: Vec::new(),
+        });
+        match behaviour.duration((words, id)) {
+            Some(duration) => {
+                self.set_timer(TimerPurpose::Worker(Arc::clone(key)), duration);
+                Performed::Waits(WorkerWait::Call(Box::new(call)))
+            }
+            None => Performed::Input(call),
+        }
+    }
+}
+
+/// The result of an effect.
+enum Performed {
+    Input(ObjectInput),
+    Waits(WorkerWait),
+    Rests(Rest),
+}
+
+fn outcome(ending: CallEnding, number: u64) -> Outcome {
+    let message = "planned".to_owned();
+    Outcome::Error(match ending {
+        CallEnding::Succeeds => return Outcome::Success(Value::Null),
+        CallEnding::Delivers => return Outcome::Success(json!({"number": number})),
+        CallEnding::RetriesAtOnce => HandlerFailure::Temporary {
+            message,
+            delay: None,
+        },
+        CallEnding::RetriesLater => HandlerFailure::Temporary {
+            message,
+            delay: Some(Duration::from_secs(3 + number % 10)),
+        },
+        CallEnding::FailsSomehow => HandlerFailure::Other { message },
+        CallEnding::FailsForGood => HandlerFailure::Permanent { message },
+    })
+}
+
+/// An edit that must not be made twice.
+fn add_entry(body: &mut Value, token: &str) {
+    if body.get("status").is_none_or(|it| !it.is_object()) {
+        body["status"] = json!({});
+    }
+    let log = &mut body["status"]["log"];
+    match log.as_array_mut() {
+        Some(entries) => entries.push(token.into()),
+        None => *log = json!([token]),
+    }
+}
