@@ -163,11 +163,15 @@ macro_rules! options {
 
             /// Only objects for which the condition holds.
             pub fn when(
-                mut self,
+                self,
                 condition: impl Fn(&Subject<'_>) -> bool + Send + Sync + 'static,
             ) -> Self {
-                let condition = WhenTest(Arc::new(condition));
-                self.options.filters.when = Some(Combined::One(condition));
+                self.when_combined(WhenTest::new(condition).into())
+            }
+
+            /// Only objects for which the combination of conditions holds.
+            pub fn when_combined(mut self, conditions: Combined<WhenTest>) -> Self {
+                self.options.filters.when = Some(conditions);
                 self
             }
 

@@ -111,7 +111,7 @@ pub use kopf_core::admission::certificate::Certificate;
 pub use kopf_core::admission::review::UserInfo;
 pub use kopf_core::background::stopping::{StopReason, StopReasons};
 pub use kopf_core::cause::{Reason, Subject};
-pub use kopf_core::handler::filter::{Combined, TextTest, ValueTest};
+pub use kopf_core::handler::filter::{Combined, TextTest, ValueTest, WhenTest};
 pub use kopf_core::handler::retry::ErrorMode;
 pub use kopf_core::lifecycle::Lifecycle;
 pub use kopf_core::object::condition::ConditionStatus;

@@ -30,7 +30,7 @@ pub use self::document::{
     API_VERSION, ApiVersion, FILE_NAME, Manifest, OperatorSection, ResourceSection, Tracking,
 };
 pub use self::duration::ManifestDuration;
-pub use self::filter::{MetadataFilters, ValueFilter};
+pub use self::filter::{Conditions, MetadataFilters, PredicateName, ValueFilter};
 pub use self::handler::{ErrorMode, HandlerSection, InitialDelay, Trigger};
 pub use self::hook::{HookKind, HookSection};
 pub use self::index::IndexSection;

@@ -4,6 +4,9 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
+use kopf_core::handler::filter::Combined;
+use kopf_core::object::path::FieldPath;
+
 use super::index::Index;
 use super::param::Param;
 use crate::load::manifest::{ErrorMode, Trigger};
@@ -138,8 +141,8 @@ pub struct TypedField {
 pub struct HandlerFilter {
     /// The part of the object that is tested.
     pub subject: FilterSubject,
-    /// The test.
-    pub expected: FilterTest,
+    /// The tests.
+    pub expected: Combined<FilterTest>,
 }
 
 /// The part of an object that a filter tests.
@@ -269,6 +272,14 @@ impl Handler {
             self.cause,
             HandlerCause::Event { .. } | HandlerCause::Index(_)
         )
+    }
+}
+
+impl TypedField {
+    /// The path as the runtime reads it: keys with dots are in brackets.
+    #[must_use]
+    pub fn quoted(&self) -> String {
+        FieldPath::new(self.keys.iter().map(String::as_str)).quoted()
     }
 }
 

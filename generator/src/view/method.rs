@@ -261,8 +261,12 @@ fn predicate_methods(
     field: Option<&TypedField>,
 ) -> Vec<TraitMethod> {
     let mut methods = Vec::new();
-    for filter in filters {
-        let FilterTest::Predicate(name) = &filter.expected else {
+    let tests = filters.iter().flat_map(|filter| {
+        let tests = filter.expected.conditions().into_iter();
+        tests.map(move |test| (filter, test))
+    });
+    for (filter, test) in tests {
+        let FilterTest::Predicate(name) = test else {
             continue;
         };
         let typed = || {

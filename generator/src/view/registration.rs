@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use kopf_core::handler::filter::Combined;
 use proc_macro2::Literal;
 use syn::{Expr, Stmt, parse_quote};
 
@@ -123,7 +124,7 @@ pub(super) fn webhook(webhook: &Webhook, place: usize) -> Registration {
         declaration = call(declaration, "timeout", [duration(timeout)]);
     }
     if let Some(field) = &webhook.field {
-        let path = text(&field.to_string());
+        let path = text(&field.quoted());
         declaration = match value_tests(&webhook.filters) {
             (Some(value), _, _) => call(declaration, "value", [path, value]),
             (None, None, None) => call(declaration, "field", [path]),
@@ -200,7 +201,7 @@ pub(super) fn handler(handler: &Handler, place: usize) -> Registration {
             )
         }
         HandlerCause::Field { field, within } => {
-            let path = text(&field.to_string());
+            let path = text(&field.quoted());
             let new: Expr = parse_quote!(::kopf_runtime::FieldHandler::new(#id, #path));
             let new = if within.triggers.is_empty() {
                 new
@@ -351,7 +352,7 @@ fn field_filters(declaration: Expr, handler: &Handler) -> Expr {
         HandlerCause::Event { .. } | HandlerCause::Index(_)
     ) || handler.is_background();
     if without_change && let Some(field) = handler.field() {
-        let path = text(&field.to_string());
+        let path = text(&field.quoted());
         let present = || parse_quote!(::kopf_runtime::ValueTest::Present);
         let value = value.unwrap_or_else(present);
         return call(declaration, "value", [path, value]);
@@ -374,21 +375,51 @@ fn optional(test: Option<Expr>) -> Expr {
 fn value_tests(filters: &[HandlerFilter]) -> (Option<Expr>, Option<Expr>, Option<Expr>) {
     let test = |subject: &FilterSubject| -> Option<Expr> {
         let filter = filters.iter().find(|filter| filter.subject == *subject)?;
-        Some(match &filter.expected {
-            FilterTest::Present => parse_quote!(::kopf_runtime::ValueTest::Present),
-            FilterTest::Absent => parse_quote!(::kopf_runtime::ValueTest::Absent),
-            FilterTest::Equals(value) => {
-                let value = json_argument(value);
-                parse_quote!(::kopf_runtime::ValueTest::Equals(#value))
-            }
-            FilterTest::Predicate(name) => predicate("value", "value", name),
-        })
+        Some(combination(&filter.expected, &value_test))
     };
     (
         test(&FilterSubject::Value),
         test(&FilterSubject::Old),
         test(&FilterSubject::New),
     )
+}
+
+fn value_test(test: &FilterTest) -> Expr {
+    match test {
+        FilterTest::Present => parse_quote!(::kopf_runtime::ValueTest::Present),
+        FilterTest::Absent => parse_quote!(::kopf_runtime::ValueTest::Absent),
+        FilterTest::Equals(value) => {
+            let value = json_argument(value);
+            parse_quote!(::kopf_runtime::ValueTest::Equals(#value))
+        }
+        FilterTest::Predicate(name) => predicate("value", "value", name),
+    }
+}
+
+/// A condition, or conditions that are combined.
+fn combination(tests: &Combined<FilterTest>, test: &impl Fn(&FilterTest) -> Expr) -> Expr {
+    let (variant, parts) = match tests {
+        Combined::One(one) => return test(one),
+        Combined::Not(part) => {
+            let part = part_of(part, test);
+            return parse_quote!(::kopf_runtime::Combined::Not(::std::boxed::Box::new(#part)));
+        }
+        Combined::All(parts) => ("All", parts),
+        Combined::Any(parts) => ("Any", parts),
+        Combined::NoneOf(parts) => ("NoneOf", parts),
+    };
+    let variant = ident(variant);
+    let parts = parts.iter().map(|part| part_of(part, test));
+    parse_quote!(::kopf_runtime::Combined::#variant(vec![#(#parts),*]))
+}
+
+/// A part of a combination, in the type of combinations.
+fn part_of(part: &Combined<FilterTest>, test: &impl Fn(&FilterTest) -> Expr) -> Expr {
+    let expression = combination(part, test);
+    match part {
+        Combined::One(_) => parse_quote!(#expression.into()),
+        _ => expression,
+    }
 }
 
 /// A filter that calls a method of the state.
@@ -403,18 +434,38 @@ fn predicate(function: &str, argument: &str, method: &str) -> Expr {
 fn other_filters(declaration: Expr, filters: &[HandlerFilter]) -> Expr {
     filters.iter().fold(declaration, |declaration, filter| {
         match (&filter.subject, &filter.expected) {
-            (FilterSubject::Label(key), expected) => {
-                call(declaration, "label", [text(key), text_test(expected)])
+            (FilterSubject::Label(key), expected) => call(
+                declaration,
+                "label",
+                [text(key), combination(expected, &text_test)],
+            ),
+            (FilterSubject::Annotation(key), expected) => call(
+                declaration,
+                "annotation",
+                [text(key), combination(expected, &text_test)],
+            ),
+            (FilterSubject::Object, Combined::One(test)) => {
+                call(declaration, "when", [object_test(test)])
             }
-            (FilterSubject::Annotation(key), expected) => {
-                call(declaration, "annotation", [text(key), text_test(expected)])
+            (FilterSubject::Object, tests) => {
+                let when = |test: &FilterTest| -> Expr {
+                    let test = object_test(test);
+                    parse_quote!(::kopf_runtime::WhenTest::new(#test))
+                };
+                call(declaration, "when_combined", [combination(tests, &when)])
             }
-            (FilterSubject::Object, FilterTest::Predicate(name)) => {
-                call(declaration, "when", [predicate("object", "object", name)])
-            }
-            _ => declaration,
+            (FilterSubject::Value | FilterSubject::Old | FilterSubject::New, _) => declaration,
         }
     })
+}
+
+/// Only functions decide about the whole object.
+fn object_test(test: &FilterTest) -> Expr {
+    match test {
+        FilterTest::Predicate(name) => predicate("object", "object", name),
+        FilterTest::Present => parse_quote!(|_| true),
+        FilterTest::Absent | FilterTest::Equals(_) => parse_quote!(|_| false),
+    }
 }
 
 fn text_test(expected: &FilterTest) -> Expr {

@@ -216,15 +216,19 @@ fn spec(webhook: &Webhook) -> WebhookSpec {
         let FilterSubject::Label(key) = &filter.subject else {
             continue;
         };
-        let test = match &filter.expected {
-            FilterTest::Present => TextTest::Present,
-            FilterTest::Absent => TextTest::Absent,
+        let tests = filter.expected.try_map(&mut |test| match test {
+            FilterTest::Present => Some(TextTest::Present),
+            FilterTest::Absent => Some(TextTest::Absent),
             FilterTest::Equals(value) => {
-                TextTest::Equals(value.as_str().unwrap_or_default().to_owned())
+                let value = value.as_str().unwrap_or_default();
+                Some(TextTest::Equals(value.to_owned()))
             }
-            FilterTest::Predicate(_) => continue,
-        };
-        spec.filters.labels.push((key.clone(), test.into()));
+            // The operator decides, not the API server.
+            FilterTest::Predicate(_) => None,
+        });
+        spec.filters
+            .labels
+            .extend(tests.map(|tests| (key.clone(), tests)));
     }
     spec
 }

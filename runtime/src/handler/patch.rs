@@ -91,7 +91,8 @@ impl Patch {
 
 /// A field path as in the manifest: `spec.size`.
 pub(crate) fn field_path(path: &str) -> FieldPath {
-    FieldPath::new(path.split('.').filter(|part| !part.is_empty()))
+    let lenient = || FieldPath::new(path.split('.').filter(|part| !part.is_empty()));
+    FieldPath::parse(path).unwrap_or_else(lenient)
 }
 
 #[cfg(test)]

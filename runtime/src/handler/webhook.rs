@@ -90,12 +90,13 @@ impl WebhookHandler {
     }
 
     /// Only objects for which the condition holds.
-    pub fn when(
-        mut self,
-        condition: impl Fn(&Subject<'_>) -> bool + Send + Sync + 'static,
-    ) -> Self {
-        let condition = WhenTest(Arc::new(condition));
-        self.spec.filters.when = Some(Combined::One(condition));
+    pub fn when(self, condition: impl Fn(&Subject<'_>) -> bool + Send + Sync + 'static) -> Self {
+        self.when_combined(WhenTest::new(condition).into())
+    }
+
+    /// Only objects for which the combination of conditions holds.
+    pub fn when_combined(mut self, conditions: Combined<WhenTest>) -> Self {
+        self.spec.filters.when = Some(conditions);
         self
     }
 

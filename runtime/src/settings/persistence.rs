@@ -103,7 +103,7 @@ impl From<PersistenceSettings> for Persistence {
             progress: settings.progress.storage(&settings),
             diffbase: settings.diffbase.storage(&settings),
             ignored: ignored
-                .map(|path| FieldPath::new(path.split('.')))
+                .map(|path| FieldPath::parse(path).unwrap_or_else(|| FieldPath::from(&**path)))
                 .collect(),
             finalizer: settings.finalizer,
         }

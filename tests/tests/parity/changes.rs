@@ -160,7 +160,8 @@ async fn a_field_handler_is_called_when_its_field_is_added_changed_and_removed()
         .await?;
         run.merge("one", json!({"spec": {"size": 5}})).await?;
         run.note_settled_with("one", 5).await?;
-        run.merge("one", json!({"metadata": {"labels": {"a": "1", "b": "2"}}}))
+        let labels = json!({"a": "1", "b": "2", "app.kubernetes.io/name": "widget"});
+        run.merge("one", json!({"metadata": {"labels": labels}}))
             .await?;
         run.note("one", "labelled", |it| {
             let handled = last_handled(it);

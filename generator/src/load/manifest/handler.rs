@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::duration::ManifestDuration;
-use super::filter::{MetadataFilters, ValueFilter};
+use super::filter::{Conditions, MetadataFilters, PredicateName, ValueFilter};
 use super::mapping::MappingFields;
 use super::reader::ManifestReader;
 use super::spanned::{OneOrMany, Spanned};
@@ -47,18 +47,18 @@ pub struct HandlerSection {
     pub id: Option<Spanned<String>>,
     /// The field, or the fields, that the handler watches, such as `spec.size`.
     pub field: Option<OneOrMany<String>>,
-    /// Only objects whose field has this value: `present`, `absent`, `{predicate: name}`, or the value itself.
-    pub value: Option<Spanned<ValueFilter>>,
+    /// Only objects whose field has this value: `present`, `absent`, `{predicate: name}`, the value itself, or `{any: [a, b]}`, `all`, `none`, `not` of these.
+    pub value: Option<Conditions<ValueFilter>>,
     /// Only changes from this value of the field.
-    pub old: Option<Spanned<ValueFilter>>,
+    pub old: Option<Conditions<ValueFilter>>,
     /// Only changes to this value of the field.
-    pub new: Option<Spanned<ValueFilter>>,
-    /// Only objects with these labels: `present`, `absent`, `{predicate: name}`, or the value itself.
+    pub new: Option<Conditions<ValueFilter>>,
+    /// Only objects with these labels: `present`, `absent`, `{predicate: name}`, the value itself, or `{any: [a, b]}`, `all`, `none`, `not` of these.
     pub labels: Option<MetadataFilters>,
     /// Only objects with these annotations, as for labels.
     pub annotations: Option<MetadataFilters>,
-    /// The name of a function that decides whether the handler is called.
-    pub when: Option<Spanned<String>>,
+    /// The name of a function that decides whether the handler is called, or `{any: [one, two]}`.
+    pub when: Option<Conditions<PredicateName>>,
     /// Any value for the function; it is the same in every call.
     pub param: Option<Spanned<serde_json::Value>>,
     /// The Rust type of `param`, such as `crate::handlers::Limits`; if left out, the type of the value itself: a text, an integer, a number, a boolean, or JSON.
@@ -150,26 +150,29 @@ impl HandlerSection {
         let listed = [&self.labels, &self.annotations].into_iter().flatten();
         let filters = listed
             .flat_map(|filters| &filters.list)
-            .map(|(_, filter)| &filter.value);
-        let values = [&self.value, &self.old, &self.new]
-            .into_iter()
-            .flatten()
-            .map(|it| &it.value);
-        let predicates = filters.chain(values).filter_map(|filter| match filter {
-            ValueFilter::Predicate(name) => Some(name),
-            _ => None,
-        });
-        let same = |it: &&Spanned<String>| it.value == name.strip_prefix("r#").unwrap_or(name);
+            .map(|(_, filter)| filter);
+        let values = [&self.value, &self.old, &self.new].into_iter().flatten();
+        let predicates = filters
+            .chain(values)
+            .flat_map(|filter| filter.combined.conditions())
+            .filter_map(|filter| match &filter.value {
+                ValueFilter::Predicate(name) => Some((&name.value, name.span)),
+                _ => None,
+            });
+        let whens = self.when.iter();
+        let whens = whens
+            .flat_map(|when| when.combined.conditions())
+            .map(|name| (&name.value.0, name.span));
         let delay = self.initial_delay.iter().filter_map(|it| match &it.value {
-            InitialDelay::Computed(name) => Some(name),
+            InitialDelay::Computed(name) => Some((&name.value, name.span)),
             InitialDelay::Fixed(_) => None,
         });
-        self.when
-            .iter()
+        let plain = name.strip_prefix("r#").unwrap_or(name);
+        whens
             .chain(delay)
             .chain(predicates)
-            .find(same)
-            .map(|it| it.span)
+            .find(|(name, _)| *name == plain)
+            .map(|(_, span)| span)
     }
 }
 
@@ -228,7 +231,7 @@ impl ManifestReader<'_> {
         let new = self.value_filter(&mut fields, "new");
         let labels = self.filters(&mut fields, "labels");
         let annotations = self.filters(&mut fields, "annotations");
-        let when = self.optional_string(&mut fields, "when");
+        let when = self.when(&mut fields);
         let param = fields.optional("param").map(|node| Spanned {
             value: node.to_json(),
             span: node.span,

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 
 use super::duration::ManifestDuration;
-use super::filter::{MetadataFilters, ValueFilter};
+use super::filter::{Conditions, MetadataFilters, PredicateName, ValueFilter};
 use super::handler::ErrorMode;
 use super::reader::ManifestReader;
 use super::spanned::Spanned;
@@ -25,14 +25,14 @@ pub struct IndexSection {
     pub values: Option<Spanned<String>>,
     /// Only objects that have this field, such as `spec.nodeName`.
     pub field: Option<Spanned<String>>,
-    /// Only objects whose field has this value: `present`, `absent`, `{predicate: name}`, or the value itself.
-    pub value: Option<Spanned<ValueFilter>>,
-    /// Only objects with these labels: `present`, `absent`, `{predicate: name}`, or the value itself.
+    /// Only objects whose field has this value: `present`, `absent`, `{predicate: name}`, the value itself, or `{any: [a, b]}`, `all`, `none`, `not` of these.
+    pub value: Option<Conditions<ValueFilter>>,
+    /// Only objects with these labels: `present`, `absent`, `{predicate: name}`, the value itself, or `{any: [a, b]}`, `all`, `none`, `not` of these.
     pub labels: Option<MetadataFilters>,
     /// Only objects with these annotations, as for labels.
     pub annotations: Option<MetadataFilters>,
     /// The name of a function that decides whether an object is indexed.
-    pub when: Option<Spanned<String>>,
+    pub when: Option<Conditions<PredicateName>>,
     /// Any value for the function; it is the same in every call.
     pub param: Option<Spanned<serde_json::Value>>,
     /// The meaning of an error that is neither temporary nor permanent by itself; `ignored` if left out.
@@ -59,7 +59,7 @@ impl ManifestReader<'_> {
         let value = self.value_filter(&mut fields, "value");
         let labels = self.filters(&mut fields, "labels");
         let annotations = self.filters(&mut fields, "annotations");
-        let when = self.optional_string(&mut fields, "when");
+        let when = self.when(&mut fields);
         let param = fields.optional("param").map(|node| Spanned {
             value: node.to_json(),
             span: node.span,

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use kopf_core::handler::filter::Combined;
+
 use super::*;
 use crate::diagnostic::{Style, human};
 
@@ -54,13 +56,14 @@ resources:
         handlers[0].backoff.map(|it| it.value.0),
         Some(Duration::from_secs(30))
     );
+    let only = |filter: &Option<Conditions<ValueFilter>>| match filter.as_ref()?.combined {
+        Combined::One(ref condition) => Some(condition.value.clone()),
+        _ => None,
+    };
+    assert_eq!(only(&handlers[1].old), Some(ValueFilter::Absent));
     assert_eq!(
-        handlers[1].old.as_ref().map(|it| &it.value),
-        Some(&ValueFilter::Absent)
-    );
-    assert_eq!(
-        handlers[1].new.as_ref().map(|it| &it.value),
-        Some(&ValueFilter::Equals("10Gi".into()))
+        only(&handlers[1].new),
+        Some(ValueFilter::Equals("10Gi".into()))
     );
     assert_eq!(handlers[2].labels.as_ref().map(|it| it.list.len()), Some(3));
     assert_eq!(handlers[3].function.value, "expire");

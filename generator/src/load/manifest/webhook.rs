@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 
 use super::duration::ManifestDuration;
-use super::filter::{MetadataFilters, ValueFilter};
+use super::filter::{Conditions, MetadataFilters, PredicateName, ValueFilter};
 use super::reader::ManifestReader;
 use super::spanned::{OneOrMany, Spanned};
 use crate::diagnostic::Span;
@@ -58,18 +58,18 @@ pub struct WebhookSection {
     pub timeout: Option<Spanned<ManifestDuration>>,
     /// The field that the function checks, such as `spec.size`.
     pub field: Option<Spanned<String>>,
-    /// Only objects whose field has this value: `present`, `absent`, `{predicate: name}`, or the value itself.
-    pub value: Option<Spanned<ValueFilter>>,
+    /// Only objects whose field has this value: `present`, `absent`, `{predicate: name}`, the value itself, or `{any: [a, b]}`, `all`, `none`, `not` of these.
+    pub value: Option<Conditions<ValueFilter>>,
     /// Only changes from this value of the field.
-    pub old: Option<Spanned<ValueFilter>>,
+    pub old: Option<Conditions<ValueFilter>>,
     /// Only changes to this value of the field.
-    pub new: Option<Spanned<ValueFilter>>,
-    /// Only objects with these labels: `present`, `absent`, `{predicate: name}`, or the value itself.
+    pub new: Option<Conditions<ValueFilter>>,
+    /// Only objects with these labels: `present`, `absent`, `{predicate: name}`, the value itself, or `{any: [a, b]}`, `all`, `none`, `not` of these.
     pub labels: Option<MetadataFilters>,
     /// Only objects with these annotations, as for labels.
     pub annotations: Option<MetadataFilters>,
     /// The name of a function that decides whether this one is called.
-    pub when: Option<Spanned<String>>,
+    pub when: Option<Conditions<PredicateName>>,
     /// Any value for the function; it is the same in every call.
     pub param: Option<Spanned<serde_json::Value>>,
 }
@@ -151,7 +151,7 @@ impl ManifestReader<'_> {
             new: self.value_filter(&mut fields, "new"),
             labels: self.filters(&mut fields, "labels"),
             annotations: self.filters(&mut fields, "annotations"),
-            when: self.optional_string(&mut fields, "when"),
+            when: self.when(&mut fields),
             param: fields.optional("param").map(|node| Spanned {
                 value: node.to_json(),
                 span: node.span,

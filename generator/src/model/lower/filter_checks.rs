@@ -1,5 +1,6 @@
 //! Reports filters that no object can match: impossible field values, invalid labels.
 
+use kopf_core::handler::filter::Combined;
 use serde_json::Value as Json;
 
 use super::lowering::{LimitsCheck, Lowering};
@@ -22,7 +23,7 @@ impl Lowering<'_> {
             (&section.new, Severity::Error),
             (&section.old, Severity::Warning),
         ] {
-            if let Some(filter) = filter {
+            for filter in filter.iter().flat_map(|it| it.combined.conditions()) {
                 self.check_value(filter, fields, if_restricted);
             }
         }
@@ -39,7 +40,11 @@ impl Lowering<'_> {
                 .all(|trigger| trigger.value == Trigger::Create);
         if let Some(old) = &section.old
             && only_creates
-            && matches!(old.value, ValueFilter::Present | ValueFilter::Equals(_))
+            && let Combined::One(condition) = &old.combined
+            && matches!(
+                condition.value,
+                ValueFilter::Present | ValueFilter::Equals(_)
+            )
         {
             let message = "a new object has no old value";
             self.push(
@@ -115,19 +120,25 @@ impl Lowering<'_> {
                             .help("names look like `tier` or `example.com/tier`"),
                     );
                 }
-                if let ValueFilter::Equals(Json::String(value)) = &filter.value
-                    && what == "a label"
-                    && !NameRule::LabelValue.accepts(value)
-                {
-                    let message =
-                        format!("no object has a label of the value {}", QuotedName(value));
-                    self.push(
-                        Diagnostic::error(Code::FilterValue, message)
-                            .at(self.source, filter.span, "not the value of a label")
-                            .help("values are up to 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends"),
-                    );
+                if what == "a label" {
+                    for condition in filter.combined.conditions() {
+                        self.check_label_value(condition);
+                    }
                 }
             }
+        }
+    }
+
+    fn check_label_value(&mut self, condition: &Spanned<ValueFilter>) {
+        if let ValueFilter::Equals(Json::String(value)) = &condition.value
+            && !NameRule::LabelValue.accepts(value)
+        {
+            let message = format!("no object has a label of the value {}", QuotedName(value));
+            self.push(
+                Diagnostic::error(Code::FilterValue, message)
+                    .at(self.source, condition.span, "not the value of a label")
+                    .help("values are up to 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends"),
+            );
         }
     }
 }

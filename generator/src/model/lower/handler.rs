@@ -2,10 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use kopf_core::handler::filter::Combined;
+use kopf_core::object::path::FieldPath;
+
 use super::lowering::{HandlerFamily, Lowering, snake};
 use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::load::manifest::{
-    HandlerSection, InitialDelay, ManifestDuration, MetadataFilters, OneOrMany, Spanned, Trigger,
+    Conditions, HandlerSection, InitialDelay, ManifestDuration, OneOrMany, Spanned, Trigger,
     ValueFilter,
 };
 use crate::model::handler::{
@@ -205,18 +208,19 @@ impl Lowering<'_> {
         };
         let mut paths: Vec<TypedField> = Vec::new();
         for field in fields.as_slice() {
-            let keys: Vec<_> = field.value.split('.').map(str::to_owned).collect();
-            if keys.iter().any(String::is_empty) {
+            let path = FieldPath::parse(&field.value).filter(|path| !path.parts().is_empty());
+            let Some(path) = path else {
                 self.push(
                     Diagnostic::error(
                         Code::UnknownField,
                         format!("`{}` is not a field path", field.value),
                     )
-                    .at(self.source, field.span, "an empty key")
-                    .help("write it like `spec.size`"),
+                    .at(self.source, field.span, "not a path")
+                    .help("write it like `spec.size` or `metadata.labels[\"example.com/tier\"]`"),
                 );
                 continue;
-            }
+            };
+            let keys = path.parts().to_vec();
             if paths.iter().any(|known| known.keys == keys) {
                 self.error(
                     Code::DuplicateHandler,
@@ -235,27 +239,13 @@ impl Lowering<'_> {
 
     fn filters(&mut self, section: &HandlerSection) -> Vec<HandlerFilter> {
         let mut filters = Vec::new();
-        let mut add = |this: &mut Self, subject, filter: &ValueFilter| {
-            let expected = match filter {
-                ValueFilter::Present => Some(FilterTest::Present),
-                ValueFilter::Absent => Some(FilterTest::Absent),
-                ValueFilter::Equals(value) => Some(FilterTest::Equals(value.clone())),
-                ValueFilter::Predicate(name) => {
-                    let key = match subject {
-                        FilterSubject::Object => "`when`",
-                        _ => "`predicate`",
-                    };
-                    this.predicate(name, key).map(FilterTest::Predicate)
-                }
-            };
-            filters.extend(expected.map(|expected| HandlerFilter { subject, expected }));
-        };
-        let listed = |filters: &Option<MetadataFilters>| filters.clone().unwrap_or_default().list;
-        for (key, filter) in listed(&section.labels) {
-            add(self, FilterSubject::Label(key.value), &filter.value);
+        for (key, filter) in section.labels.iter().flat_map(|filters| &filters.list) {
+            let expected = self.filter_tests(filter);
+            filters.push((FilterSubject::Label(key.value.clone()), expected));
         }
-        for (key, filter) in listed(&section.annotations) {
-            add(self, FilterSubject::Annotation(key.value), &filter.value);
+        for (key, filter) in section.annotations.iter().flat_map(|filters| &filters.list) {
+            let expected = self.filter_tests(filter);
+            filters.push((FilterSubject::Annotation(key.value.clone()), expected));
         }
         for (subject, filter) in [
             (FilterSubject::Value, &section.value),
@@ -263,17 +253,36 @@ impl Lowering<'_> {
             (FilterSubject::New, &section.new),
         ] {
             if let Some(filter) = filter {
-                add(self, subject, &filter.value);
+                filters.push((subject, self.filter_tests(filter)));
             }
         }
         if let Some(when) = &section.when {
-            add(
-                self,
-                FilterSubject::Object,
-                &ValueFilter::Predicate(when.clone()),
-            );
+            let expected = when.combined.try_map(&mut |name| {
+                let name = Spanned {
+                    value: name.value.0.clone(),
+                    span: name.span,
+                };
+                self.predicate(&name, "`when`").map(FilterTest::Predicate)
+            });
+            filters.push((FilterSubject::Object, expected));
         }
         filters
+            .into_iter()
+            .filter_map(|(subject, expected)| {
+                expected.map(|expected| HandlerFilter { subject, expected })
+            })
+            .collect()
+    }
+
+    fn filter_tests(&mut self, filter: &Conditions<ValueFilter>) -> Option<Combined<FilterTest>> {
+        filter.combined.try_map(&mut |filter| match &filter.value {
+            ValueFilter::Present => Some(FilterTest::Present),
+            ValueFilter::Absent => Some(FilterTest::Absent),
+            ValueFilter::Equals(value) => Some(FilterTest::Equals(value.clone())),
+            ValueFilter::Predicate(name) => self
+                .predicate(name, "`predicate`")
+                .map(FilterTest::Predicate),
+        })
     }
 }
 

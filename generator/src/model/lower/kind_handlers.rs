@@ -300,8 +300,12 @@ fn predicate_uses(
     span: impl Fn(&str) -> Span,
 ) -> Vec<(String, MethodUse)> {
     let mut uses = Vec::new();
-    for filter in filters {
-        let FilterTest::Predicate(name) = &filter.expected else {
+    let tests = filters.iter().flat_map(|filter| {
+        let tests = filter.expected.conditions().into_iter();
+        tests.map(move |test| (filter, test))
+    });
+    for (filter, test) in tests {
+        let FilterTest::Predicate(name) = test else {
             continue;
         };
         let signature = match &filter.subject {

@@ -124,6 +124,33 @@ impl<T> Combined<T> {
             Self::Not(part) => !part.eval(test),
         }
     }
+
+    /// All conditions of the combination.
+    #[must_use]
+    pub fn conditions(&self) -> Vec<&T> {
+        match self {
+            Self::One(condition) => vec![condition],
+            Self::All(parts) | Self::Any(parts) | Self::NoneOf(parts) => {
+                parts.iter().flat_map(Self::conditions).collect()
+            }
+            Self::Not(part) => part.conditions(),
+        }
+    }
+
+    /// The same combination of other conditions; none if one of them is missing.
+    pub fn try_map<U>(&self, map: &mut impl FnMut(&T) -> Option<U>) -> Option<Combined<U>> {
+        let mut all = |parts: &[Self]| {
+            let mapped: Vec<_> = parts.iter().filter_map(|part| part.try_map(map)).collect();
+            (mapped.len() == parts.len()).then_some(mapped)
+        };
+        Some(match self {
+            Self::All(parts) => Combined::All(all(parts)?),
+            Self::Any(parts) => Combined::Any(all(parts)?),
+            Self::NoneOf(parts) => Combined::NoneOf(all(parts)?),
+            Self::Not(part) => Combined::Not(Box::new(part.try_map(map)?)),
+            Self::One(condition) => Combined::One(map(condition)?),
+        })
+    }
 }
 
 impl<T> From<T> for Combined<T> {
@@ -161,6 +188,15 @@ impl fmt::Debug for TextTest {
             Self::Absent => f.write_str("Absent"),
             Self::Matches(_) => f.write_str("Matches(…)"),
         }
+    }
+}
+
+// === impl WhenTest ===
+
+impl WhenTest {
+    /// A test by a function.
+    pub fn new(condition: impl Fn(&Subject<'_>) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(condition))
     }
 }
 

@@ -22,6 +22,46 @@ impl FieldPath {
         Self(parts.into_iter().map(Into::into).collect())
     }
 
+    /// Reads a path such as `spec.size` or `metadata.labels["app.kubernetes.io/name"]`; none if
+    /// a bracket is not closed, or a part is empty.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut parts: Vec<String> = Vec::new();
+        let mut rest = text;
+        while !rest.is_empty() {
+            let (part, after) = if let Some(quoted) = rest.strip_prefix("[\"") {
+                quoted.split_once("\"]")?
+            } else {
+                let start = match parts.is_empty() {
+                    true => rest,
+                    false => rest.strip_prefix('.')?,
+                };
+                start.split_at(start.find(['.', '[']).unwrap_or(start.len()))
+            };
+            if part.is_empty() {
+                return None;
+            }
+            parts.push(part.to_owned());
+            rest = after;
+        }
+        Some(Self(parts))
+    }
+
+    /// The path as [`parse`](Self::parse) reads it.
+    #[must_use]
+    pub fn quoted(&self) -> String {
+        let mut text = String::new();
+        for part in &self.0 {
+            if part.contains(['.', '[']) {
+                text.push_str(&format!("[\"{part}\"]"));
+            } else {
+                text.push_str(if text.is_empty() { "" } else { "." });
+                text.push_str(part);
+            }
+        }
+        text
+    }
+
     /// The parts from the top.
     #[must_use]
     pub fn parts(&self) -> &[String] {
@@ -126,6 +166,35 @@ mod tests {
         assert_eq!(FieldPath::from("a.c.0").resolve(&body), None);
         assert_eq!(FieldPath::from("a.e").resolve(&body), Some(&json!(5)));
         assert_eq!(FieldPath::root().resolve(&body), Some(&body));
+    }
+
+    #[test]
+    fn keys_with_dots_are_in_brackets() {
+        for (text, parts) in [
+            ("spec.size", &["spec", "size"][..]),
+            (
+                r#"metadata.labels["app.kubernetes.io/name"]"#,
+                &["metadata", "labels", "app.kubernetes.io/name"],
+            ),
+            (r#"spec["a.b"]["c.d"].e"#, &["spec", "a.b", "c.d", "e"]),
+            (r#"["a.b"]"#, &["a.b"]),
+            ("", &[]),
+        ] {
+            let path = FieldPath::parse(text).expect("it is a path");
+            assert_eq!(path.parts(), parts, "{text}");
+            assert_eq!(path.quoted(), text);
+        }
+        for text in [
+            "a..b",
+            ".a",
+            "a.",
+            "a[b]",
+            r#"a["b"#,
+            r#"a[""]"#,
+            r#"["a"]b"#,
+        ] {
+            assert_eq!(FieldPath::parse(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_runtime::{
-    AdmissionError, AdmissionResult, ChangeContext, ChangeHandler, DaemonHandler, ErrorMode,
-    EventHandler, EventSeverity, FieldHandler, HandlerError, HandlerResult, MutationContext, On,
-    Operation, Resource, ResourceHandlers, ResourceSpec, SubHandler, TextTest, TimerHandler,
-    ValidationContext, ValueTest, WatchEventType, WebhookHandler,
+    AdmissionError, AdmissionResult, ChangeContext, ChangeHandler, Combined, DaemonHandler,
+    ErrorMode, EventHandler, EventSeverity, FieldHandler, HandlerError, HandlerResult,
+    MutationContext, On, Operation, Resource, ResourceHandlers, ResourceSpec, SubHandler, TextTest,
+    TimerHandler, ValidationContext, ValueTest, WatchEventType, WebhookHandler, WhenTest,
 };
 use serde_json::{Value, json};
 
@@ -392,6 +392,25 @@ fn filters(widgets: Widgets) -> Widgets {
             let size = &subject.body.body()["spec"]["size"];
             size.as_i64().is_some_and(|size| size > 2)
         }),
+        on_create("any_and_not")
+            .label(
+                "tier",
+                Combined::Any(vec![equals("gold").into(), equals("tin").into()]),
+            )
+            .when_combined(!Combined::One(larger_than(4))),
+        on_create("none_and_any")
+            .label(
+                "tier",
+                Combined::NoneOf(vec![equals("gold").into(), equals("tin").into()]),
+            )
+            .when_combined(Combined::Any(vec![
+                larger_than(4).into(),
+                !Combined::One(larger_than(2)),
+            ])),
+        on_create("all_of_both").when_combined(Combined::All(vec![
+            larger_than(2).into(),
+            larger_than(4).into(),
+        ])),
         ChangeHandler::new("transition", On::update()).transition(
             "spec.size",
             Some(ValueTest::Equals(json!(3)).into()),
@@ -402,11 +421,19 @@ fn filters(widgets: Widgets) -> Widgets {
     .fold(widgets, noted)
 }
 
+fn larger_than(limit: i64) -> WhenTest {
+    WhenTest::new(move |subject| {
+        let size = &subject.body.body()["spec"]["size"];
+        size.as_i64().is_some_and(|size| size > limit)
+    })
+}
+
 fn fields(widgets: Widgets) -> Widgets {
     [
         FieldHandler::new("size", "spec.size"),
         FieldHandler::new("labels", "metadata.labels"),
         FieldHandler::new("phase", "status.phase"),
+        FieldHandler::new("name", r#"metadata.labels["app.kubernetes.io/name"]"#),
     ]
     .into_iter()
     .fold(widgets, noted_field)

@@ -15,3 +15,8 @@ def labels(**kwargs):
 @kopf.on.field(*WIDGETS, field="status.phase")
 def phase(**kwargs):
     called("phase/status.phase", **kwargs)
+
+
+@kopf.on.field(*WIDGETS, field=("metadata", "labels", "app.kubernetes.io/name"))
+def name(**kwargs):
+    called("name/metadata.labels.app.kubernetes.io/name", **kwargs)

@@ -37,6 +37,37 @@ def when_big(**kwargs):
     called("when_big", **kwargs)
 
 
+def is_gold(value, **_):
+    return value == "gold"
+
+
+def is_tin(value, **_):
+    return value == "tin"
+
+
+def is_big(spec, **_):
+    return spec.get("size", 0) > 2
+
+
+def is_huge(spec, **_):
+    return spec.get("size", 0) > 4
+
+
+@kopf.on.create(*WIDGETS, labels={"tier": kopf.any_([is_gold, is_tin])}, when=kopf.not_(is_huge))
+def any_and_not(**kwargs):
+    called("any_and_not", **kwargs)
+
+
+@kopf.on.create(*WIDGETS, labels={"tier": kopf.none_([is_gold, is_tin])}, when=kopf.any_([is_huge, kopf.not_(is_big)]))
+def none_and_any(**kwargs):
+    called("none_and_any", **kwargs)
+
+
+@kopf.on.create(*WIDGETS, when=kopf.all_([is_big, is_huge]))
+def all_of_both(**kwargs):
+    called("all_of_both", **kwargs)
+
+
 @kopf.on.update(*WIDGETS, field="spec.size", old=3, new=4)
 def transition(**kwargs):
     called("transition/spec.size", **kwargs)

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use kopf_core::object::path::FieldPath;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use crate::diagnostic::{Code, Diagnostic};
@@ -319,14 +320,16 @@ impl Setting for FieldList {
     fn read(reader: &mut ManifestReader<'_>, node: &Node, key: &str) -> Option<Self> {
         let item = |reader: &mut ManifestReader<'_>, node: &Node| {
             let path = reader.string(node, &format!("`{key}`"))?.value;
-            if path.split('.').all(is_field_name) {
+            let parts = FieldPath::parse(&path).unwrap_or_default();
+            let fits = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
+            if !parts.parts().is_empty() && parts.parts().iter().all(|it| it.chars().all(fits)) {
                 return Some(path);
             }
             let message = format!("{path:?} is not the path of a field");
             reader.push(
                 Diagnostic::error(Code::ManifestValue, message)
                     .at(reader.source, node.span, "not a path")
-                    .help("names with dots between them, such as `spec.replicas`"),
+                    .help("names with dots between them, such as `spec.replicas`, or `metadata.labels[\"example.com/tier\"]`"),
             );
             None
         };
@@ -418,7 +421,7 @@ impl JsonSchema for FieldList {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         let path = json_schema!({
             "type": "string",
-            "pattern": "^[-_A-Za-z0-9]+(\\.[-_A-Za-z0-9]+)*$",
+            "pattern": "^([-_/A-Za-z0-9]+|\\[\"[-_./A-Za-z0-9]+\"\\])(\\.[-_/A-Za-z0-9]+|\\[\"[-_./A-Za-z0-9]+\"\\])*$",
         });
         json_schema!({"type": "array", "items": path})
     }
