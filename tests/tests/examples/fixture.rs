@@ -33,7 +33,7 @@ impl ExampleFixture {
         let sandbox = Sandbox::open(operator).await?;
         let namespace = format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {operator}}}");
         sandbox.apply_shared(&namespace).await?;
-        for file in permissions_and_definitions(&folder.join("deploy"))? {
+        for file in definitions_and_permissions(&folder)? {
             for document in std::fs::read_to_string(file)?.split("\n---\n") {
                 // A client certificate of its name stands in for the service account.
                 if !document.contains("kind: ServiceAccount\nmetadata") {
@@ -138,12 +138,15 @@ pub(crate) fn lines_with(operator: &ChildProcess, markers: &[&str]) -> Vec<Strin
     log.lines().filter_map(from_marker).collect()
 }
 
-fn permissions_and_definitions(deploy: &Path) -> Result<Vec<PathBuf>, TestFailure> {
+fn definitions_and_permissions(folder: &Path) -> Result<Vec<PathBuf>, TestFailure> {
     let mut files = Vec::new();
-    for entry in std::fs::read_dir(deploy)? {
-        let path = entry?.path();
-        if !path.ends_with("kustomization.yaml") && !path.ends_with("deployment.yaml") {
-            files.push(path);
+    for folder in ["crds", "deploy"].map(|name| folder.join(name)) {
+        // Not every operator has definitions.
+        for entry in std::fs::read_dir(folder).into_iter().flatten() {
+            let path = entry?.path();
+            if !path.ends_with("kustomization.yaml") && !path.ends_with("deployment.yaml") {
+                files.push(path);
+            }
         }
     }
     files.sort();
