@@ -70,12 +70,8 @@ faults! {
     DaemonBeforeFinalizer,
     /// daemons go on in a pause
     DaemonsGoOnInPause,
-    /// daemons that waited for the end of a pause are not started
-    DaemonsNotResumed,
     /// attempts and writes go on after the end of the lease
     LeaseTermIgnored,
-    /// the lease counts from the answer to its renewal
-    LeaseCountsFromAnswer,
     /// a candidate does not wait for the end of the lease of another
     CandidateDoesNotWait,
     /// an item that arrives while its object is handled is dropped

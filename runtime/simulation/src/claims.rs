@@ -344,8 +344,8 @@ impl Scenario for OperatorScenario {
             },
             disturbances: self.plan.disturbances,
             disturbed_for: Duration::from_secs(100),
-            settles_within: Duration::from_secs(400),
-            stays_calm_for: Duration::from_secs(100),
+            settles_within: Duration::from_secs(300),
+            stays_calm_for: Duration::from_secs(60),
             steps: 6_000,
             faults: match self.plan.is_rough {
                 true => FaultPlan::rough(),

@@ -60,7 +60,7 @@ pub(crate) const OPERATOR: &str = "operator";
 const PAGE: u32 = 2;
 
 /// The time in which a slow queue receives an event.
-const SLOW_SEND: Duration = Duration::from_millis(400);
+const SLOW_SEND: Duration = Duration::from_millis(1_500);
 
 type Effects = Vec<ActorEffect<OperatorFact>>;
 
@@ -141,7 +141,12 @@ impl SimulatedOperator {
         };
         Self {
             clock: ActorClock::default(),
-            coordination: Coordination::new(options.mode, options.process, options.run),
+            coordination: Coordination::new(
+                options.mode,
+                options.coordination_namespace,
+                options.process,
+                options.run,
+            ),
             stream: SimulatedStream::new(retention),
             queue: ObjectQueue::new(0),
             waiting: WaitingKeys::default(),

@@ -157,7 +157,6 @@ impl<K: Eq + Hash, S: BuildHasher + Default> StartGate<K, S> {
     /// Opens the gate; returns the objects that have waited.
     pub fn open(&mut self) -> HashSet<K, S> {
         match std::mem::replace(self, Self::Open) {
-            _ if planted!(DaemonsNotResumed) => HashSet::default(),
             Self::Open => HashSet::default(),
             Self::Closed(waiting) => waiting,
         }

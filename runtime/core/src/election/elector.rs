@@ -173,11 +173,6 @@ impl Elector {
                 match read(&object) {
                     Some(lease) => {
                         self.object = Some(object);
-                        let sent = if planted!(LeaseCountsFromAnswer) {
-                            now
-                        } else {
-                            sent
-                        };
                         self.candidate.granted(lease, sent, now);
                         self.pauses.reset();
                     }

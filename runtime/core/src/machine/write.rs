@@ -237,7 +237,9 @@ impl<'o> ObjectWrite<'o> {
     fn begin(&mut self, now: &Now) {
         match &mut self.status {
             Some(status) => {
-                guard(status, self.uid, version(&self.known));
+                let version = version(&self.known);
+                let version = version.filter(|_| !planted!(StatusTestsNoVersion));
+                guard(status, self.uid, version);
                 self.send(WritePhase::Status, now);
             }
             None => self.go_on_with_body(now),
@@ -699,7 +701,6 @@ fn guard(patch: &mut Value, uid: &str, version: Option<&str>) {
     if planted!(NamesakeNotCompared) {
         return;
     }
-    let version = version.filter(|_| !planted!(StatusTestsNoVersion));
     let metadata = match version {
         Some(version) => json!({"uid": uid, "resourceVersion": version}),
         None => json!({"uid": uid}),

@@ -29,7 +29,13 @@ fn main() -> ExitCode {
         Some("replay") => show(&mut out, fault, number(2).unwrap_or_default()),
         _ => {
             let (runs, histories) = (number(0).unwrap_or(20), number(1).unwrap_or(2_000));
-            table(&mut out, runs, histories, number(2).unwrap_or(1 << 32), fault)
+            table(
+                &mut out,
+                runs,
+                histories,
+                number(2).unwrap_or(1 << 32),
+                fault,
+            )
         }
     };
     result.unwrap_or(ExitCode::FAILURE)
@@ -57,7 +63,9 @@ fn table(
         plant(None);
         counts.sort_unstable();
         let found = counts.len() as u64;
-        let median = counts.get(counts.len() / 2).map_or("–".to_owned(), u64::to_string);
+        let median = counts
+            .get(counts.len() / 2)
+            .map_or("–".to_owned(), u64::to_string);
         let description = fault.description();
         writeln!(out, "| {description} | {found} of {runs} | {median} |")?;
         out.flush()?;

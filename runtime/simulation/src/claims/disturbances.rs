@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use kopf_core::object::ObjectView;
 use kopf_core::object::finalizer::is_present;
+use kopf_core::peering::Peer;
 use serde_json::json;
 
 use super::{NAMES, OperatorScenario, meta};
 use crate::choices::Choices;
-use crate::operator::{CoordinationMode, LABEL, OPERATOR};
+use crate::operator::{CoordinationMode, LABEL, NAME, OPERATOR};
 use crate::server::{
     AccessRule, AdmissionAction, AdmissionRule, AdmissionStage, ApiRequest, ApiServer,
     DeletePreconditions, Endpoint, SimulatedPatch, Verb,
@@ -33,7 +34,12 @@ impl OperatorScenario {
         let exists = server
             .peek(self.plan.kind, super::NAMESPACE, name)
             .is_some();
-        match choices.one_of(24) {
+        match choices.one_of(27) {
+            24..27 => match self.plan.mode {
+                CoordinationMode::Alone => Disturbance::Request(self.edit(name, choices)),
+                CoordinationMode::Election => Disturbance::Request(self.take_lease()),
+                CoordinationMode::Peering => Disturbance::Request(self.join_peering(server)),
+            },
             0..9 if !exists => {
                 let verb = self.create(name, choices);
                 Disturbance::Request(self.request(verb))
@@ -103,6 +109,38 @@ impl OperatorScenario {
             }
         };
         self.patch(name, Endpoint::Object, SimulatedPatch::Merge(merge))
+    }
+
+    /// Another process takes the Lease for a while.
+    fn take_lease(&self) -> ApiRequest {
+        let spec = json!({"holderIdentity": "other", "leaseDurationSeconds": 5});
+        ApiRequest {
+            kind: self.plan.coordination_kind,
+            ..self.patch(
+                NAME,
+                Endpoint::Object,
+                SimulatedPatch::Merge(json!({"spec": spec})),
+            )
+        }
+    }
+
+    /// Another operator with a high priority comes for a while.
+    fn join_peering(&self, server: &ApiServer) -> ApiRequest {
+        let seen = kopf_core::time::to_micros(server.now().timestamp());
+        let other = Peer {
+            identity: "other".to_owned(),
+            priority: 100,
+            lifetime: Duration::from_secs(5),
+            lastseen: seen,
+        };
+        ApiRequest {
+            kind: self.plan.coordination_kind,
+            ..self.patch(
+                NAME,
+                Endpoint::Object,
+                SimulatedPatch::Merge(other.announcement()),
+            )
+        }
     }
 
     /// The other operator does its part for an object that is deleted.

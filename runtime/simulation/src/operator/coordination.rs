@@ -77,7 +77,7 @@ pub(crate) fn timings() -> LeaseTimings {
 
 impl Coordination {
     /// `run` is the number of the process's start, as identities of leaders never come again.
-    pub(crate) fn new(mode: CoordinationMode, process: usize, run: u64) -> Self {
+    pub(crate) fn new(mode: CoordinationMode, namespace: &str, process: usize, run: u64) -> Self {
         let mut pauses = PauseState::default();
         let part = match mode {
             CoordinationMode::Alone => CoordinationPart::None,
@@ -86,7 +86,7 @@ impl Coordination {
                 pauses.change(slot, PauseChange::Forbid("starting"), Duration::ZERO);
                 let identity = ElectionIdentity {
                     name: NAME.to_owned(),
-                    namespace: "default".to_owned(),
+                    namespace: namespace.to_owned(),
                     identity: format!("operator-{process}-{run}"),
                 };
                 let elector = Box::new(Elector::new(identity, timings()));
