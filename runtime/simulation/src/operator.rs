@@ -737,17 +737,15 @@ impl SimulatedOperator {
                     self.go_on_with_stream(step);
                 }
             }
-            Some(TimerPurpose::Coordination) => {
-                if self.coordination_is_waiting() {
-                    let step = self.coordination.go_on(self.clock);
-                    self.coordinate(step);
-                }
+            Some(TimerPurpose::Coordination) if self.coordination_is_waiting() => {
+                let step = self.coordination.go_on(self.clock);
+                self.coordinate(step);
             }
-            Some(TimerPurpose::CoordinationTimeout(call)) => {
-                if self.calls.contains_key(&call) {
-                    self.answered(call, CallOutcome::TimedOut);
-                }
+            Some(TimerPurpose::CoordinationTimeout(call)) if self.calls.contains_key(&call) => {
+                self.answered(call, CallOutcome::TimedOut);
             }
+            // What they wait for has come.
+            Some(TimerPurpose::Coordination | TimerPurpose::CoordinationTimeout(_)) => {}
             Some(TimerPurpose::WatchCoordination) => self.watch_coordination(),
             Some(TimerPurpose::Worker(key)) => self.worker_timer(&key),
             Some(TimerPurpose::Background(it)) => {

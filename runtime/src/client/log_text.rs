@@ -94,7 +94,8 @@ fn cut(text: &str, longest: usize) -> String {
     if text.len() <= longest {
         return text.to_owned();
     }
-    let end = text.floor_char_boundary(longest);
+    let mut ends = (0..=longest).rev();
+    let end = ends.find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     format!("{}… ({} bytes)", &text[..end], text.len())
 }
 

@@ -259,7 +259,7 @@ impl Elector {
             claim["leaseTransitions"] = before.map_or(0, |count| count.saturating_add(1)).into();
         }
         match self.candidate.version() {
-            Some(version) => ElectionEffect::Patch(patch(version, claim)),
+            Some(version) => ElectionEffect::Patch(patch(version, &claim)),
             None => ElectionEffect::Create(json!({
                 "apiVersion": "coordination.k8s.io/v1",
                 "kind": "Lease",
@@ -277,11 +277,11 @@ impl Elector {
         let version = self.candidate.version().filter(|_| holds)?;
         let renewed = format!("{wall:.6}");
         let free = json!({"holderIdentity": null, "leaseDurationSeconds": 1, "renewTime": renewed});
-        Some(patch(version, free))
+        Some(patch(version, &free))
     }
 }
 
-fn patch(version: &str, spec: Value) -> Value {
+fn patch(version: &str, spec: &Value) -> Value {
     json!({"metadata": {"resourceVersion": version}, "spec": spec})
 }
 

@@ -275,7 +275,10 @@ impl SimulatedBackground {
         self.started += 1;
         let number = self.started;
         let declared = &self.setup.background[at];
-        let finishes = self.behaviour.number((key.uid, at, number, "finishes")) % 8 == 0;
+        let finishes = self
+            .behaviour
+            .number((key.uid, at, number, "finishes"))
+            .is_multiple_of(8);
         let work = match declared.timing {
             None => InstanceWork::Daemon {
                 write: None,

@@ -130,7 +130,7 @@ impl OperatorSetup {
             registry: Arc::new(registry),
             persistence: Arc::new(persistence),
             lifecycle: lifecycles[number % lifecycles.len()].clone(),
-            status_endpoint: number % 2 == 0 || unusual,
+            status_endpoint: number.is_multiple_of(2) || unusual,
         }
     }
 
@@ -146,7 +146,7 @@ fn timing(number: usize) -> TimerTiming {
         0 => TimerTiming::Idle(Duration::from_secs(20)),
         _ => TimerTiming::Every {
             interval: Duration::from_secs(100),
-            sharp: number % 3 == 0,
+            sharp: number.is_multiple_of(3),
             idle: None,
         },
     }

@@ -6,12 +6,12 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use kopf_runtime::{
-    AdmissionResult, ChangeContext, ChangeHandler, DaemonContext, DaemonHandler,
-    ErrorMode, EventContext, EventHandler, FieldContext, FieldHandler, HandlerResult,
-    HasSpec, HasStatus, IndexContext, IndexHandler, IndexResult, Memo, MutationContext,
-    ObjectContext, On, Operation, Resource, ResourceHandlers, ResourceSpec, Scope,
-    StatusSubresource, TextTest, TimerContext, TimerHandler, ValidationContext,
-    ValueTest, WebhookHandler, predicate,
+    AdmissionResult, ChangeContext, ChangeHandler, Combined, DaemonContext,
+    DaemonHandler, ErrorMode, EventContext, EventHandler, FieldContext, FieldHandler,
+    HandlerResult, HasSpec, HasStatus, IndexContext, IndexHandler, IndexResult, Memo,
+    MutationContext, ObjectContext, On, Operation, Resource, ResourceHandlers,
+    ResourceSpec, Scope, StatusSubresource, TextTest, TimerContext, TimerHandler,
+    ValidationContext, ValueTest, WebhookHandler, WhenTest, predicate,
 };
 use serde_json::Value;
 
@@ -78,6 +78,12 @@ pub trait EphemeralVolumeClaimHandlers: Send + Sync + 'static {
         cx: &mut FieldContext<EphemeralVolumeClaim, BTreeMap<String, String>>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
+    /// Called when `metadata.labels.app.kubernetes.io/name` of an EphemeralVolumeClaim changes.
+    fn renamed(
+        &self,
+        cx: &mut FieldContext<EphemeralVolumeClaim, String>,
+    ) -> impl Future<Output = HandlerResult> + Send;
+
     /// Called when `spec.class` of an EphemeralVolumeClaim changes.
     fn reshape_spec_class(
         &self,
@@ -120,6 +126,12 @@ pub trait EphemeralVolumeClaimHandlers: Send + Sync + 'static {
     fn filtered(
         &self,
         cx: &mut ChangeContext<EphemeralVolumeClaim>,
+    ) -> impl Future<Output = HandlerResult> + Send;
+
+    /// Called when `spec.size` of an EphemeralVolumeClaim is changed by an update.
+    fn combined(
+        &self,
+        cx: &mut FieldContext<EphemeralVolumeClaim, Quantity>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called for every watch event of an EphemeralVolumeClaim with `spec.parameters`.
@@ -189,9 +201,16 @@ pub trait EphemeralVolumeClaimHandlers: Send + Sync + 'static {
     fn is_size(&self, value: Option<&str>) -> bool;
 
     /// Whether the filter of `filtered` accepts an EphemeralVolumeClaim.
+    /// Whether the filter of `combined` accepts an EphemeralVolumeClaim.
     /// Whether the filter of `beat` accepts an EphemeralVolumeClaim.
     /// Whether the filter of `mirror` accepts an EphemeralVolumeClaim.
     fn is_due(&self, object: &EphemeralVolumeClaim) -> bool;
+
+    /// Whether the filter of `combined` accepts `spec.size`.
+    fn is_small(&self, value: Option<&Quantity>) -> bool;
+
+    /// Whether the filter of `combined` accepts an EphemeralVolumeClaim.
+    fn is_late(&self, object: &EphemeralVolumeClaim) -> bool;
 
     /// Whether the filter of `settle` accepts `spec.size`.
     fn is_size_known(&self, value: Option<&Quantity>) -> bool;
@@ -255,10 +274,10 @@ pub(super) fn resource<S: EphemeralVolumeClaimHandlers>(
     static PARAM_6: LazyLock<Value> = LazyLock::new(|| {
         serde_json::json!({"text": "quo\"te", "list": [1, 2.5, null, true]})
     });
-    static PARAM_27: LazyLock<Value> = LazyLock::new(|| serde_json::json!([1, "two"]));
+    static PARAM_29: LazyLock<Value> = LazyLock::new(|| serde_json::json!([1, "two"]));
     LazyLock::force(&PARAM_3);
     LazyLock::force(&PARAM_6);
-    LazyLock::force(&PARAM_27);
+    LazyLock::force(&PARAM_29);
     let spec = ResourceSpec {
         group: "kopf.dev",
         version: "v1",
@@ -321,6 +340,10 @@ pub(super) fn resource<S: EphemeralVolumeClaimHandlers>(
             |state, cx| Box::pin(state.relabel(cx)),
         )
         .field(
+            FieldHandler::new("renamed", "metadata.labels[\"app.kubernetes.io/name\"]"),
+            |state, cx| Box::pin(state.renamed(cx)),
+        )
+        .field(
             FieldHandler::new("reshape", "spec.class"),
             |state, cx| Box::pin(state.reshape_spec_class(cx, "both")),
         )
@@ -368,6 +391,69 @@ pub(super) fn resource<S: EphemeralVolumeClaimHandlers>(
                 .annotation("note", TextTest::Equals("1".to_owned()))
                 .when(predicate::object(state, |state, object| state.is_due(object))),
             |state, cx| Box::pin(state.filtered(cx)),
+        )
+        .field(
+            FieldHandler::new("combined", "spec.size")
+                .on(On::update())
+                .value(
+                    Combined::All(
+                        vec![
+                            ValueTest::Present.into(),
+                            Combined::Not(
+                                Box::new(
+                                    predicate::value(
+                                            state,
+                                            |state, value| state.is_small(value),
+                                        )
+                                        .into(),
+                                ),
+                            ),
+                        ],
+                    ),
+                )
+                .label(
+                    "tier",
+                    Combined::Any(
+                        vec![
+                            TextTest::Equals("gold".to_owned()).into(),
+                            TextTest::Equals("silver".to_owned()).into(),
+                        ],
+                    ),
+                )
+                .label(
+                    "app",
+                    Combined::NoneOf(
+                        vec![
+                            TextTest::Equals("legacy".to_owned()).into(),
+                            TextTest::Absent.into(),
+                        ],
+                    ),
+                )
+                .when_combined(
+                    Combined::Any(
+                        vec![
+                            WhenTest::new(
+                                    predicate::object(
+                                        state,
+                                        |state, object| state.is_due(object),
+                                    ),
+                                )
+                                .into(),
+                            Combined::Not(
+                                Box::new(
+                                    WhenTest::new(
+                                            predicate::object(
+                                                state,
+                                                |state, object| state.is_late(object),
+                                            ),
+                                        )
+                                        .into(),
+                                ),
+                            ),
+                        ],
+                    ),
+                ),
+            |state, cx| Box::pin(state.combined(cx)),
         )
         .event(
             EventHandler::new("seen")
@@ -462,7 +548,7 @@ pub(super) fn resource<S: EphemeralVolumeClaimHandlers>(
                 .when(
                     predicate::object(state, |state, object| state.is_any_due(object)),
                 ),
-            |state, cx| Box::pin(state.anything(cx, &PARAM_27)),
+            |state, cx| Box::pin(state.anything(cx, &PARAM_29)),
         )
         .mutate(
             WebhookHandler::new("default_class")

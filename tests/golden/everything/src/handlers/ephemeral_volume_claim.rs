@@ -84,6 +84,12 @@ impl EphemeralVolumeClaimHandlers for Operator {
         Ok(())
     }
 
+    /// Called when `metadata.labels.app.kubernetes.io/name` of an EphemeralVolumeClaim changes.
+    async fn renamed(&self, cx: &mut FieldContext<EphemeralVolumeClaim, String>) -> HandlerResult {
+        info!(old = ?cx.old_value(), new = ?cx.new_value(), "renamed was called");
+        Ok(())
+    }
+
     /// Called when `spec.class` of an EphemeralVolumeClaim changes.
     async fn reshape_spec_class(
         &self,
@@ -137,6 +143,15 @@ impl EphemeralVolumeClaimHandlers for Operator {
     /// Called when an EphemeralVolumeClaim is changed.
     async fn filtered(&self, cx: &mut ChangeContext<EphemeralVolumeClaim>) -> HandlerResult {
         info!("filtered was called: {}", cx.reason());
+        Ok(())
+    }
+
+    /// Called when `spec.size` of an EphemeralVolumeClaim is changed by an update.
+    async fn combined(
+        &self,
+        cx: &mut FieldContext<EphemeralVolumeClaim, Quantity>,
+    ) -> HandlerResult {
+        info!(old = ?cx.old_value(), new = ?cx.new_value(), "combined was called");
         Ok(())
     }
 
@@ -228,9 +243,20 @@ impl EphemeralVolumeClaimHandlers for Operator {
     }
 
     /// Whether the filter of `filtered` accepts an EphemeralVolumeClaim.
+    /// Whether the filter of `combined` accepts an EphemeralVolumeClaim.
     /// Whether the filter of `beat` accepts an EphemeralVolumeClaim.
     /// Whether the filter of `mirror` accepts an EphemeralVolumeClaim.
     fn is_due(&self, _object: &EphemeralVolumeClaim) -> bool {
+        true
+    }
+
+    /// Whether the filter of `combined` accepts `spec.size`.
+    fn is_small(&self, _value: Option<&Quantity>) -> bool {
+        true
+    }
+
+    /// Whether the filter of `combined` accepts an EphemeralVolumeClaim.
+    fn is_late(&self, _object: &EphemeralVolumeClaim) -> bool {
         true
     }
 
