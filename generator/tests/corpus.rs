@@ -104,6 +104,18 @@ fn the_order_of_files_does_not_matter() {
     assert!(forward == backward);
 }
 
+/// The most lines of types for all definitions of the corpus, a little above those of today.
+const MOST_LINES: usize = 7200;
+
+#[test]
+fn the_types_have_a_bounded_number_of_lines() {
+    let (sources, ids) = read(&folder("definitions"));
+    let files = texts(&resources(&sources, &ids, VersionChoice::Served), &sources);
+    let rust = files.iter().filter(|file| file.path.ends_with(".rs"));
+    let lines: usize = rust.map(|file| file.text.lines().count()).sum();
+    assert!(lines <= MOST_LINES, "{lines}");
+}
+
 #[test]
 fn objects_with_equal_fields_share_a_type() {
     // 150 equal objects with seven fields each, in 25 equal objects, in five equal objects.

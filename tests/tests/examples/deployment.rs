@@ -1,5 +1,7 @@
 //! The Deployments of the examples: accepted by the API server, with probes on the health endpoint.
 
+use std::path::Path;
+
 use kopf_runtime::HealthEndpoint;
 use kopf_tests::{Sandbox, TestFailure, TestResult};
 use kube::api::{Api, DynamicObject, Patch, PatchParams, ValidationDirective};
@@ -22,6 +24,51 @@ fn deployments() -> Result<Vec<(String, Value)>, TestFailure> {
         found.push((name, deployment));
     }
     Ok(found)
+}
+
+/// The objects of the files that a Kustomization and its bases list.
+fn kustomized(folder: &Path) -> Result<Vec<Value>, TestFailure> {
+    let file = folder.join("kustomization.yaml");
+    let lists = serde_saphyr::from_multiple::<Value>(&std::fs::read_to_string(file)?)?;
+    let entries = lists.iter().flat_map(|list| list["resources"].as_array());
+    let mut objects = Vec::new();
+    for entry in entries.flatten().filter_map(Value::as_str) {
+        let path = folder.join(entry);
+        objects.extend(if path.is_dir() {
+            kustomized(&path)?
+        } else {
+            serde_saphyr::from_multiple::<Value>(&std::fs::read_to_string(&path)?)?
+        });
+    }
+    Ok(objects)
+}
+
+#[test]
+fn the_kustomizations_list_each_definition_once() -> TestResult {
+    let examples = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../examples"));
+    for entry in std::fs::read_dir(examples)? {
+        let example = entry?.path();
+        let is_definition = |it: &&Value| it["kind"] == "CustomResourceDefinition";
+        let name = |it: &Value| it["metadata"]["name"].to_string();
+        let objects = kustomized(&example.join("deploy"))?;
+        let mut listed: Vec<String> = objects.iter().filter(is_definition).map(name).collect();
+        // The peering is not a kind of the operator.
+        listed.retain(|name| !name.contains("kopfpeerings.kopf.dev"));
+        listed.sort();
+        let mut own: Vec<String> = Vec::new();
+        for entry in std::fs::read_dir(example.join("crds"))
+            .into_iter()
+            .flatten()
+        {
+            let text = std::fs::read_to_string(entry?.path())?;
+            let documents = serde_saphyr::from_multiple::<Value>(&text)?;
+            own.extend(documents.iter().filter(is_definition).map(name));
+        }
+        own.sort();
+        assert_eq!(listed, own, "{}", example.display());
+        assert!(objects.iter().any(|it| it["kind"] == "Deployment"));
+    }
+    Ok(())
 }
 
 #[test]
