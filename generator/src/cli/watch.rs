@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::diagnostic::{Diagnostics, Sources};
 use crate::load::manifest::{self, FILE_NAME};
+use crate::view::crds::is_kustomization;
 
 /// How often the inputs are read; polling works on every file system and misses no change.
 const POLL_EVERY: Duration = Duration::from_millis(150);
@@ -71,12 +72,18 @@ fn snapshot(root: &Path, named: &[PathBuf]) -> InputSnapshot {
         {
             if path.is_dir() {
                 folders.push(path);
-            } else {
+            } else if !is_list(&path) {
                 record(&path, &mut files);
             }
         }
     }
     files
+}
+
+/// Whether the file is the list of the CRDs, which the run itself writes.
+fn is_list(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default();
+    is_kustomization(&name.to_string_lossy())
 }
 
 fn record(path: &Path, files: &mut InputSnapshot) {

@@ -48,21 +48,24 @@ pub(super) fn files(
         diagnostics.push(Diagnostic::error(Code::DuplicateHandler, message).help(help));
         None
     });
-    let is_old = user.copied_crds(operator).is_some();
-    let is_copied = |file: &CrdFile| is_old || !crds::is_base(file);
-    let base = user.crds.is_none().then(|| crds::kustomization(operator));
+    let bases = crds::bases(operator);
+    let is_old = !bases.is_empty() && user.copies().is_some();
+    let is_base = |file: &&CrdFile| bases.iter().any(|base| base.path == file.path);
+    let copied = operator.crd_files.iter();
+    let copied = copied.filter(|file| is_old || !is_base(file));
+    let base = user.crds.is_none().then(|| crds::kustomization(&bases));
     let planned = [
         (CRD_KUSTOMIZATION, base.flatten()),
         ("deploy/rbac.yaml", Some(rbac::text(operator))),
         ("deploy/webhooks.yaml", webhooks),
-        ("deploy/crds.yaml", crds::copies(operator, is_copied)),
+        ("deploy/crds.yaml", crds::copies(copied)),
         ("deploy/peering.yaml", workload::peering(operator)),
     ];
     let planned = planned
         .into_iter()
         .filter_map(|(path, text)| Some(PlannedFile::generated(inside(path), text?)));
     let planned: Vec<PlannedFile> = planned.collect();
-    user.check(operator, &planned, diagnostics);
+    user.check(&bases, &planned, diagnostics);
     planned
 }
 
@@ -81,23 +84,22 @@ impl UserKustomizations {
         }
     }
 
-    /// The entry for copies of all CRDs, which earlier versions made.
-    pub(super) fn copied_crds(&self, operator: &Operator) -> Option<(SourceId, Span)> {
+    /// The entry for copies of CRDs, if there is none for the CRDs themselves: earlier versions
+    /// copied all.
+    pub(super) fn copies(&self) -> Option<(SourceId, Span)> {
         let deploy = self.deploy.as_ref()?;
-        let is_old =
-            deploy.entry(CRD_BASE).is_none() && operator.crd_files.iter().any(crds::is_base);
-        let copies = deploy.entry(COPIES).filter(|_| is_old)?;
-        Some((deploy.source, copies))
+        let copies = deploy.entry(COPIES)?;
+        let is_old = deploy.entry(CRD_BASE).is_none();
+        is_old.then_some((deploy.source, copies))
     }
 
     /// Warns if the user's Kustomizations list other files than those that are planned.
-    fn check(&self, operator: &Operator, planned: &[PlannedFile], diagnostics: &mut Diagnostics) {
-        let bases = || operator.crd_files.iter().filter(|file| crds::is_base(file));
+    fn check(&self, bases: &[&CrdFile], planned: &[PlannedFile], diagnostics: &mut Diagnostics) {
         if let Some(deploy) = &self.deploy {
-            let has_bases = bases().next().is_some();
+            let has_bases = !bases.is_empty();
             // The list may name a base that the user maintains, and copies instead of the base.
             if has_bases != deploy.entry(CRD_BASE).is_some()
-                && self.copied_crds(operator).is_none()
+                && self.copies().is_none()
                 && (has_bases || self.crds.is_none())
             {
                 deploy.warn("deploy", CRD_BASE, CRD_KUSTOMIZATION, diagnostics);
@@ -111,7 +113,7 @@ impl UserKustomizations {
             }
         }
         if let Some(crds) = &self.crds {
-            for file in bases() {
+            for file in bases {
                 let name = file.path.strip_prefix(CRD_FOLDER).unwrap_or(&file.path);
                 if crds.entry(name).is_none() {
                     crds.warn("crds", name, &file.path, diagnostics);

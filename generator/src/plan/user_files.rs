@@ -8,6 +8,7 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources, Span};
 use crate::model::operator::{HandledKind, Operator};
 use crate::rust::RustPath;
 use crate::splice::{TraitImpl, UserSource, with_items};
+use crate::view::crds;
 use crate::view::exports::exports;
 use crate::view::hooks;
 use crate::view::memo;
@@ -151,7 +152,8 @@ impl UserFiles {
     /// The entry for copies of CRDs in the Kustomization of a crate from an earlier version.
     #[must_use]
     pub fn copied_crds(&self, operator: &Operator) -> Option<(SourceId, Span)> {
-        self.kustomizations.copied_crds(operator)
+        let copies = self.kustomizations.copies()?;
+        (!crds::bases(operator).is_empty()).then_some(copies)
     }
 
     fn source(&self, path: &CratePath) -> SourceId {

@@ -31,9 +31,15 @@ pub fn is_kustomization(name: &str) -> bool {
     )
 }
 
-/// Whether Kustomize can take the file as it is: it is in `crds/`, and has CRDs only.
+/// The files that Kustomize can take as they are: they are in `crds/`, and have CRDs only. It reads
+/// them once more, so it is slow.
 #[must_use]
-pub fn is_base(file: &CrdFile) -> bool {
+pub fn bases(operator: &Operator) -> Vec<&CrdFile> {
+    let files = operator.crd_files.iter();
+    files.filter(|file| is_base(file)).collect()
+}
+
+fn is_base(file: &CrdFile) -> bool {
     let is_part = |part: &str| !matches!(part, "" | "." | "..") && !is_kustomization(part);
     let name = file.path.strip_prefix(CRD_FOLDER);
     name.is_some_and(|name| name.split('/').all(is_part)) && copied(file).is_some()
@@ -41,9 +47,9 @@ pub fn is_base(file: &CrdFile) -> bool {
 
 /// `crds/kustomization.yaml`; `None` if there is nothing to list.
 #[must_use]
-pub fn kustomization(operator: &Operator) -> Option<String> {
-    let files = operator.crd_files.iter().filter(|file| is_base(file));
-    let mut names: Vec<&str> = files
+pub fn kustomization(bases: &[&CrdFile]) -> Option<String> {
+    let mut names: Vec<&str> = bases
+        .iter()
         .filter_map(|file| file.path.strip_prefix(CRD_FOLDER))
         .collect();
     names.sort_unstable();
@@ -54,8 +60,7 @@ pub fn kustomization(operator: &Operator) -> Option<String> {
 
 /// `deploy/crds.yaml`: the CRDs of these files, and nothing else of them; `None` without files.
 #[must_use]
-pub fn copies(operator: &Operator, is_copied: impl Fn(&CrdFile) -> bool) -> Option<String> {
-    let files = operator.crd_files.iter().filter(|file| is_copied(file));
+pub fn copies<'f>(files: impl Iterator<Item = &'f CrdFile>) -> Option<String> {
     let texts: String = files
         .map(|file| copied(file).unwrap_or_else(|| printed(file)))
         .collect();

@@ -123,9 +123,10 @@ fn container(operator: &Operator) -> YamlMap {
 /// `deploy/kustomization.yaml`: the files of a new crate, of which `has_children` adds one.
 #[must_use]
 pub fn kustomization(operator: &Operator, has_children: bool) -> String {
+    let bases = crds::bases(operator).len();
     let files = [
-        (operator.crd_files.iter().any(crds::is_base), CRD_BASE),
-        (!operator.crd_files.iter().all(crds::is_base), "crds.yaml"),
+        (bases > 0, CRD_BASE),
+        (bases < operator.crd_files.len(), "crds.yaml"),
         (operator.peering.is_deployed(), "peering.yaml"),
         (true, "rbac.yaml"),
         (has_children, "children.yaml"),
