@@ -266,7 +266,11 @@ pub fn words(text: &str) -> Vec<String> {
         if c.is_uppercase() && starts_word(&chars, index) {
             words.extend((!word.is_empty()).then(|| std::mem::take(&mut word)));
         }
-        word.extend(c.to_lowercase());
+        match c {
+            // Otherwise it has a combining dot, which no file of a module may have in its name.
+            '\u{130}' => word.push('i'),
+            c => word.extend(c.to_lowercase()),
+        }
     }
     words.extend((!word.is_empty()).then_some(word));
     words

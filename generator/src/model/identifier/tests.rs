@@ -101,6 +101,15 @@ fn singulars() {
     }
 }
 
+#[test]
+fn kinds_that_the_api_server_accepts_have_modules_with_plain_names() {
+    // The compiler finds no file for a module with another name.
+    for kind in ["\u{130}tem", "\u{212a}ind"] {
+        let module = RustIdent::new(kind);
+        assert!(module.as_str().is_ascii(), "{module}");
+    }
+}
+
 proptest! {
     #[test]
     fn any_text_gives_a_legal_name(text in "\\PC{0,12}") {
