@@ -33,7 +33,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, debug, error, info, warn};
 
-use self::batch::{ByteBudget, EventBatch, QueuedEvent};
+use self::batch::{ByteBudget, WaitingEvent, WaitingEvents};
 pub(crate) use self::kind::HandledKind;
 use self::kinds::HandledKinds;
 use self::sleeping_state::SleepingState;
@@ -123,10 +123,10 @@ impl Pipeline {
 
 impl QueueRules for Pipeline {
     type Key = Arc<ObjectKey>;
-    type Batch = EventBatch;
+    type Batch = WaitingEvents;
     type Memory = ObjectMemory<SleepingState>;
 
-    fn survives_pause(&self, batch: &EventBatch) -> bool {
+    fn survives_pause(&self, batch: &WaitingEvents) -> bool {
         batch.survives_pause()
     }
 
@@ -134,7 +134,7 @@ impl QueueRules for Pipeline {
         memory.drop_plan();
     }
 
-    fn is_redundant(&self, key: &Self::Key, memory: &Self::Memory, batch: &EventBatch) -> bool {
+    fn is_redundant(&self, key: &Self::Key, memory: &Self::Memory, batch: &WaitingEvents) -> bool {
         let needs_each_event = self.kind(key).batch_mode() == BatchMode::EveryEvent;
         let redundant = memory.is_redundant(&batch.summary(), needs_each_event);
         if redundant {
@@ -147,7 +147,7 @@ impl QueueRules for Pipeline {
 impl Processor for Pipeline {
     type QueueItem = QueueItem;
 
-    fn fold(&self, key: &Self::Key, batch: &mut EventBatch, item: QueueItem) {
+    fn fold(&self, key: &Self::Key, batch: &mut WaitingEvents, item: QueueItem) {
         let watch_event = match item {
             QueueItem::Event(watch_event) => watch_event,
             QueueItem::Requeue => return batch.requeue(),
@@ -168,7 +168,7 @@ impl Processor for Pipeline {
         &self,
         key: &Self::Key,
         memory: &mut Self::Memory,
-        batch: EventBatch,
+        batch: WaitingEvents,
     ) -> NextCall {
         let handling = self.handling(key);
         let mut machine = ObjectMachine::new(handling.rules());
@@ -231,7 +231,7 @@ impl ObjectHandling<'_> {
         &self,
         machine: &mut ObjectMachine<'_, SleepingState>,
         memory: &mut ObjectMemory<SleepingState>,
-        batch: &mut Option<EventBatch>,
+        batch: &mut Option<WaitingEvents>,
         mut input: ObjectInput,
     ) -> Rest {
         loop {
@@ -257,11 +257,11 @@ impl ObjectHandling<'_> {
     async fn perform(
         &self,
         effect: ObjectEffect<'_, SleepingState>,
-        batch: Option<&EventBatch>,
+        batch: Option<&WaitingEvents>,
     ) -> ObjectInput {
         match effect {
             ObjectEffect::ParseEvent => {
-                let newest = batch.and_then(EventBatch::newest);
+                let newest = batch.and_then(WaitingEvents::newest);
                 ObjectInput::Parsed(newest.map_or(Ok(None), |newest| self.read(newest)))
             }
             ObjectEffect::ParseKept(kept) => ObjectInput::Parsed(Ok(kept.parse().map(Arc::new))),
@@ -373,7 +373,7 @@ impl ObjectHandling<'_> {
         })
     }
 
-    fn read(&self, watch_event: &QueuedEvent) -> Result<Option<Arc<Value>>, String> {
+    fn read(&self, watch_event: &WaitingEvent) -> Result<Option<Arc<Value>>, String> {
         let Some(text) = &watch_event.text else {
             return Ok(None);
         };

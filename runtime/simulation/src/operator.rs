@@ -42,7 +42,7 @@ use background::{BackgroundCommand, InstanceRef, SimulatedBackground};
 use coordination::{Coordination, CoordinationStep, uptime};
 use queueing::{SimulatedRules, WaitingKeys};
 use requests::retry_after;
-use stream::{SimulatedStream, SteadyHasher, StreamStep};
+use stream::{SimulatedStream, SimulatedStreamStep, SteadyHasher};
 use worker::Worker;
 
 pub(crate) use coordination::{CoordinationMode, NAME, peering_object, timings};
@@ -315,20 +315,31 @@ impl SimulatedOperator {
 
     fn coordination_event(&mut self, event: &ServerEvent) {
         self.coordination.observe(event, self.clock);
+        self.go_on_with_coordination();
+    }
+
+    fn go_on_with_coordination(&mut self) {
         if self.coordination_is_waiting() {
             let step = self.coordination.go_on(self.clock);
             self.coordinate(step);
         }
     }
 
+    /// The time of a request is over, unless it was answered.
+    fn time_out(&mut self, call: u64) {
+        if self.calls.contains_key(&call) {
+            self.answered(call, CallOutcome::TimedOut);
+        }
+    }
+
     // --- the stream
 
-    fn go_on_with_stream(&mut self, step: StreamStep) {
+    fn go_on_with_stream(&mut self, step: SimulatedStreamStep) {
         let mut step = step;
         loop {
             step = match step {
-                StreamStep::Nothing => return,
-                StreamStep::List(continue_token) => {
+                SimulatedStreamStep::Nothing => return,
+                SimulatedStreamStep::List(continue_token) => {
                     let options = ListOptions {
                         labels: self.options.setup.selectors.label_selector(),
                         limit: Some(PAGE),
@@ -338,7 +349,7 @@ impl SimulatedOperator {
                     self.send(CallPurpose::List, self.options.kind, Verb::List(options));
                     return;
                 }
-                StreamStep::Watch(version) => {
+                SimulatedStreamStep::Watch(version) => {
                     let options = WatchOptions {
                         labels: self.options.setup.selectors.label_selector(),
                         resource_version: Some(version),
@@ -349,10 +360,10 @@ impl SimulatedOperator {
                     self.watch(WatchPurpose::Stream, self.options.kind, options);
                     return;
                 }
-                StreamStep::Wait(pause) => {
+                SimulatedStreamStep::Wait(pause) => {
                     return self.set_timer(TimerPurpose::Stream, pause);
                 }
-                StreamStep::Send(event) => {
+                SimulatedStreamStep::Send(event) => {
                     let number = self.number();
                     let words = (self.options.run, number, "sends");
                     if self.options.behaviour.is_slow(words) {
@@ -737,15 +748,8 @@ impl SimulatedOperator {
                     self.go_on_with_stream(step);
                 }
             }
-            Some(TimerPurpose::Coordination) if self.coordination_is_waiting() => {
-                let step = self.coordination.go_on(self.clock);
-                self.coordinate(step);
-            }
-            Some(TimerPurpose::CoordinationTimeout(call)) if self.calls.contains_key(&call) => {
-                self.answered(call, CallOutcome::TimedOut);
-            }
-            // What they wait for has come.
-            Some(TimerPurpose::Coordination | TimerPurpose::CoordinationTimeout(_)) => {}
+            Some(TimerPurpose::Coordination) => self.go_on_with_coordination(),
+            Some(TimerPurpose::CoordinationTimeout(call)) => self.time_out(call),
             Some(TimerPurpose::WatchCoordination) => self.watch_coordination(),
             Some(TimerPurpose::Worker(key)) => self.worker_timer(&key),
             Some(TimerPurpose::Background(it)) => {

@@ -9,10 +9,10 @@ use serde_json::value::RawValue;
 use crate::watch::WatchEvent;
 
 /// The events of an object since its last call.
-pub(crate) type EventBatch = batch::EventBatch<WaitingText>;
+pub(crate) type WaitingEvents = batch::EventBatch<WaitingText>;
 
 /// An event that waits for a worker.
-pub(crate) type QueuedEvent = batch::QueuedEvent<WaitingText>;
+pub(crate) type WaitingEvent = batch::QueuedEvent<WaitingText>;
 
 /// The text of an object in an event that waits for a worker.
 #[derive(Debug)]
@@ -49,13 +49,13 @@ impl ByteBudget {
     }
 
     /// Admits an event, without its text if that exceeds the budget and can be read instead.
-    pub(crate) fn admit(&self, watch_event: WatchEvent, mode: BatchMode) -> QueuedEvent {
+    pub(crate) fn admit(&self, watch_event: WatchEvent, mode: BatchMode) -> WaitingEvent {
         let bytes = watch_event.text.get().len();
         let reserved = match self.reserve(bytes, self.bytes) {
             Err(_) if mode.can_read_instead(watch_event.event_type) => None,
             Ok(reserved) | Err(reserved) => Some(reserved),
         };
-        QueuedEvent {
+        WaitingEvent {
             event_type: watch_event.event_type,
             version: watch_event.version,
             text: reserved.map(|_reserved| WaitingText {
@@ -110,7 +110,7 @@ mod tests {
     fn an_event_that_exceeds_the_budget_waits_without_its_text() {
         let budget = ByteBudget::new(4);
         let waiting = |number: u32| {
-            let mut batch = EventBatch::default();
+            let mut batch = WaitingEvents::default();
             let watch_event = WatchEvent {
                 event_type: WatchEventType::Listed,
                 version: None,
@@ -122,7 +122,7 @@ mod tests {
             );
             batch
         };
-        let has_text = |batch: &EventBatch| batch.newest().is_some_and(|it| it.text.is_some());
+        let has_text = |batch: &WaitingEvents| batch.newest().is_some_and(|it| it.text.is_some());
         let first = waiting(1000);
         assert!(has_text(&first));
         assert!(!has_text(&waiting(1001)));

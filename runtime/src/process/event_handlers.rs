@@ -10,7 +10,7 @@ use serde_json::Value;
 use tracing::{Instrument as _, debug, error};
 
 use super::ObjectHandling;
-use super::batch::EventBatch;
+use super::batch::WaitingEvents;
 use super::kind::EventHandlerRef;
 use crate::coordination::pause::LeaseEnded;
 use crate::events::span;
@@ -31,10 +31,10 @@ impl ObjectHandling<'_> {
     /// read.
     pub(super) async fn call_event_handlers(
         &self,
-        batch: Option<&EventBatch>,
+        batch: Option<&WaitingEvents>,
     ) -> Result<ObjectPatch, String> {
         let mut patch = ObjectPatch::new();
-        for watch_event in batch.into_iter().flat_map(EventBatch::all) {
+        for watch_event in batch.into_iter().flat_map(WaitingEvents::all) {
             let object = match self.read(watch_event) {
                 Ok(Some(object)) => object,
                 Ok(None) => continue,

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use futures::{AsyncBufRead, AsyncBufReadExt as _};
 use kopf_core::object::resource_version::ResourceVersion;
-use kopf_core::watch::known_objects::{KeyedEvent, Retention};
+use kopf_core::watch::known_objects::{KeyedEvent, KnownObjects, Retention};
 use kopf_core::watch::stream_failure::{FailureCause, StreamFailure};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -40,7 +40,7 @@ const SHORTEST_WATCH: Duration = Duration::from_secs(1);
 /// The time of a watch is up to twice as long as the setting, in this many steps.
 const JITTER_STEPS: u32 = 1000;
 
-type KnownObjects = kopf_core::watch::known_objects::KnownObjects<ObjectKey>;
+type StreamObjects = KnownObjects<ObjectKey>;
 
 /// A stream: its kind, its namespace and its settings.
 pub(crate) struct WatchStream {
@@ -144,7 +144,7 @@ pub(crate) async fn run_until(
     pause_gate: PauseGate,
     gone: CancellationToken,
 ) {
-    let mut known_objects = KnownObjects::new(stream.retention);
+    let mut known_objects = StreamObjects::new(stream.retention);
     tokio::select! {
         biased;
         () = gone.cancelled() => {}
@@ -156,7 +156,7 @@ pub(crate) async fn run_until(
 
 async fn follow(
     stream: &WatchStream,
-    known_objects: &mut KnownObjects,
+    known_objects: &mut StreamObjects,
     output: &StreamOutput,
     pause_gate: &PauseGate,
 ) {
@@ -205,7 +205,7 @@ impl StreamRun<'_> {
     /// Lists or watches once; none if a pause has begun or ended meanwhile.
     async fn step(
         &mut self,
-        known_objects: &mut KnownObjects,
+        known_objects: &mut StreamObjects,
     ) -> Option<Result<StreamStep, Error>> {
         let Self {
             stream,
@@ -245,7 +245,7 @@ impl StreamRun<'_> {
     /// events for its objects.
     async fn wait_until_served(
         &mut self,
-        known_objects: &mut KnownObjects,
+        known_objects: &mut StreamObjects,
     ) -> Result<(), ReceiverDropped> {
         let stream = self.stream;
         self.state = State::Unlisted;
@@ -322,7 +322,7 @@ impl WatchStream {
 
     async fn list(
         &self,
-        known_objects: &mut KnownObjects,
+        known_objects: &mut StreamObjects,
         output: &StreamOutput,
         period: PausePeriod,
     ) -> Result<StreamStep, Error> {
@@ -369,7 +369,7 @@ impl WatchStream {
     async fn watch(
         &self,
         version: &mut String,
-        known_objects: &mut KnownObjects,
+        known_objects: &mut StreamObjects,
         output: &StreamOutput,
         backoff: &mut Backoff,
     ) -> Result<StreamStep, Error> {
@@ -445,7 +445,7 @@ impl WatchStream {
 
     async fn send_deletions(
         &self,
-        known_objects: &mut KnownObjects,
+        known_objects: &mut StreamObjects,
         output: &StreamOutput,
     ) -> Result<(), ReceiverDropped> {
         while let Some(event) = known_objects.unsent_deletion() {
@@ -592,7 +592,7 @@ impl<R: AsyncBufRead> LineReader<R> {
 
 /// Sends deletion events for all objects.
 async fn remove_all(
-    known_objects: &mut KnownObjects,
+    known_objects: &mut StreamObjects,
     output: &StreamOutput,
 ) -> Result<(), ReceiverDropped> {
     known_objects.remove_all();
@@ -666,7 +666,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_deletion_whose_sending_is_cancelled_is_sent_later() {
-        let mut known_objects = KnownObjects::new(Retention::Identity);
+        let mut known_objects = StreamObjects::new(Retention::Identity);
         known_objects.begin_list();
         for name in ["one", "two"] {
             let object = json!({"metadata": {"name": name, "uid": name}});

@@ -111,9 +111,9 @@ impl OperatorScenario {
         self.patch(name, Endpoint::Object, SimulatedPatch::Merge(merge))
     }
 
-    /// Another process takes the Lease for a while.
+    /// Another process takes the Lease for a while, for longer than the deadline of its holder.
     fn take_lease(&self) -> ApiRequest {
-        let spec = json!({"holderIdentity": "other", "leaseDurationSeconds": 5});
+        let spec = json!({"holderIdentity": "other", "leaseDurationSeconds": 60});
         ApiRequest {
             kind: self.plan.coordination_kind,
             ..self.patch(

@@ -29,7 +29,7 @@ pub(crate) type InstanceRef = (Arc<SimulatedKey>, usize);
 pub(crate) struct SimulatedBackground {
     setup: &'static OperatorSetup,
     behaviour: Behaviour,
-    objects: BTreeMap<Arc<SimulatedKey>, BackgroundObject>,
+    objects: BTreeMap<Arc<SimulatedKey>, SimulatedInstances>,
     gate: StartGate<Arc<SimulatedKey>, SteadyHasher>,
     started: u64,
     /// What the operator has to do next.
@@ -51,7 +51,7 @@ pub(crate) enum BackgroundCommand {
     Ended(InstanceRef),
 }
 
-struct BackgroundObject {
+struct SimulatedInstances {
     latest: Arc<Value>,
     version: Option<ResourceVersion>,
     instances: Vec<Option<SimulatedInstance>>,
@@ -214,7 +214,7 @@ impl SimulatedBackground {
                 self.stop(key, at, StopReason::ResourceDeleted, now);
             }
         }
-        let ended = |object: &BackgroundObject| {
+        let ended = |object: &SimulatedInstances| {
             let mut instances = object.instances.iter().flatten();
             instances.all(|it| it.life.has_ended())
         };
@@ -294,7 +294,7 @@ impl SimulatedBackground {
         let count = self.setup.background.len();
         let object = self.objects.entry(Arc::clone(key)).or_insert_with(|| {
             let latest = Arc::new(view.object.clone());
-            BackgroundObject {
+            SimulatedInstances {
                 version: version(&latest),
                 latest,
                 instances: (0..count).map(|_| None).collect(),

@@ -152,17 +152,19 @@ fn timing(number: usize) -> TimerTiming {
     }
 }
 
+/// A handler for objects with the label.
+fn labelled(id: &str, trigger: Trigger) -> HandlerSpec {
+    let mut labelled = HandlerSpec::new(id, trigger);
+    labelled.filters.labels = vec![(LABEL.to_owned(), TextTest::Present.into())];
+    labelled
+}
+
 fn handler_sets() -> Vec<Vec<HandlerSpec>> {
     let spec = |id: &str, trigger: Trigger| HandlerSpec::new(id, trigger);
     let (a, b) = (FieldPath::from("spec.a"), FieldPath::from("spec.b"));
     let delete = || spec("delete", Trigger::Delete { optional: false });
     let optional = || spec("delete", Trigger::Delete { optional: true });
     let resume = || spec("resume", Trigger::Resume { deleted: false });
-    let labelled = |id: &str, trigger: Trigger| {
-        let mut labelled = spec(id, trigger);
-        labelled.filters.labels = vec![(LABEL.to_owned(), TextTest::Present.into())];
-        labelled
-    };
     let mut impatient = spec("update", Trigger::Update);
     impatient.policy = RetryPolicy {
         retries: Some(2),

@@ -57,7 +57,7 @@ enum Arrived {
 }
 
 /// The next step of a stream.
-pub(crate) enum StreamStep {
+pub(crate) enum SimulatedStreamStep {
     /// Lists, from this page.
     List(Option<String>),
     /// Watches from this version.
@@ -102,40 +102,44 @@ impl SimulatedStream {
     }
 
     /// The next step, when nothing is on its way.
-    pub(crate) fn begin(&mut self) -> StreamStep {
+    pub(crate) fn begin(&mut self) -> SimulatedStreamStep {
         match &self.state {
-            _ if self.epoch.is_none() => StreamStep::Nothing,
+            _ if self.epoch.is_none() => SimulatedStreamStep::Nothing,
             StreamPhase::Unlisted => {
                 self.state = StreamPhase::Listing;
                 self.known.begin_list();
-                StreamStep::List(None)
+                SimulatedStreamStep::List(None)
             }
-            StreamPhase::Listing => StreamStep::Nothing,
-            StreamPhase::Listed(version) => StreamStep::Watch(version.clone()),
+            StreamPhase::Listing => SimulatedStreamStep::Nothing,
+            StreamPhase::Listed(version) => SimulatedStreamStep::Watch(version.clone()),
         }
     }
 
-    pub(crate) fn page_arrived(&mut self, list: Box<ObjectList>) -> StreamStep {
+    pub(crate) fn page_arrived(&mut self, list: Box<ObjectList>) -> SimulatedStreamStep {
         self.arrived.push_back(Arrived::Page(list));
         self.go_on()
     }
 
-    pub(crate) fn list_failed(&mut self, retry_after: Option<Duration>, chance: f64) -> StreamStep {
+    pub(crate) fn list_failed(
+        &mut self,
+        retry_after: Option<Duration>,
+        chance: f64,
+    ) -> SimulatedStreamStep {
         self.failed(StreamFailure::List, retry_after, chance)
     }
 
-    pub(crate) fn event_arrived(&mut self, event: ServerEvent) -> StreamStep {
+    pub(crate) fn event_arrived(&mut self, event: ServerEvent) -> SimulatedStreamStep {
         self.arrived.push_back(Arrived::Event(event));
         self.go_on()
     }
 
-    pub(crate) fn watch_ended(&mut self, failure: Option<ApiAnswer>) -> StreamStep {
+    pub(crate) fn watch_ended(&mut self, failure: Option<ApiAnswer>) -> SimulatedStreamStep {
         self.arrived.push_back(Arrived::Ended(failure));
         self.go_on()
     }
 
     /// The queue has received the event.
-    pub(crate) fn sent(&mut self) -> StreamStep {
+    pub(crate) fn sent(&mut self) -> SimulatedStreamStep {
         let was_deletion = self
             .sending
             .take()
@@ -147,10 +151,10 @@ impl SimulatedStream {
     }
 
     /// Goes on with what has arrived, up to the next event for the queue.
-    fn go_on(&mut self) -> StreamStep {
+    fn go_on(&mut self) -> SimulatedStreamStep {
         while self.sending.is_none() {
             let Some(arrived) = self.arrived.pop_front() else {
-                return StreamStep::Nothing;
+                return SimulatedStreamStep::Nothing;
             };
             let step = match arrived {
                 Arrived::Page(list) => self.take_page(*list),
@@ -161,27 +165,27 @@ impl SimulatedStream {
                     self.arrived.push_front(Arrived::Deletions);
                     self.state = StreamPhase::Listed(version);
                     self.listed = self.epoch;
-                    StreamStep::Nothing
+                    SimulatedStreamStep::Nothing
                 }
                 Arrived::Event(event) => self.take_event(event),
                 Arrived::Deletions => self.send_deletion(),
-                Arrived::NextPage(token) => StreamStep::List(Some(token)),
+                Arrived::NextPage(token) => SimulatedStreamStep::List(Some(token)),
                 Arrived::BeginWatch => self.begin(),
                 Arrived::Ended(failure) => self.take_end(failure.as_ref()),
             };
             match step {
-                StreamStep::Nothing => {}
-                StreamStep::Send(event) => {
+                SimulatedStreamStep::Nothing => {}
+                SimulatedStreamStep::Send(event) => {
                     self.sending = Some(event.clone());
-                    return StreamStep::Send(event);
+                    return SimulatedStreamStep::Send(event);
                 }
                 step => return step,
             }
         }
-        StreamStep::Nothing
+        SimulatedStreamStep::Nothing
     }
 
-    fn take_page(&mut self, list: ObjectList) -> StreamStep {
+    fn take_page(&mut self, list: ObjectList) -> SimulatedStreamStep {
         self.arrived.push_front(match list.continue_token {
             Some(token) => Arrived::NextPage(token),
             None => Arrived::ListEnd(list.resource_version),
@@ -189,10 +193,10 @@ impl SimulatedStream {
         for item in list.items.into_iter().rev() {
             self.arrived.push_front(Arrived::Item(item));
         }
-        StreamStep::Nothing
+        SimulatedStreamStep::Nothing
     }
 
-    fn take_event(&mut self, event: ServerEvent) -> StreamStep {
+    fn take_event(&mut self, event: ServerEvent) -> SimulatedStreamStep {
         let version = ObjectView::new(&event.object).resource_version();
         let event_type = match event.event_type {
             ServerEventType::Error => {
@@ -216,13 +220,17 @@ impl SimulatedStream {
         }
         match event_type {
             Some(event_type) => self.take_state(event_type, event.object),
-            None => StreamStep::Nothing,
+            None => SimulatedStreamStep::Nothing,
         }
     }
 
-    fn take_state(&mut self, event_type: WatchEventType, object: Arc<Value>) -> StreamStep {
+    fn take_state(
+        &mut self,
+        event_type: WatchEventType,
+        object: Arc<Value>,
+    ) -> SimulatedStreamStep {
         let Some(key) = SimulatedKey::of(&object) else {
-            return StreamStep::Nothing;
+            return SimulatedStreamStep::Nothing;
         };
         let version = ObjectView::new(&object).resource_version();
         let state = ObservedState {
@@ -231,24 +239,24 @@ impl SimulatedStream {
             text: object,
         };
         match self.known.record(key, state) {
-            Some(event) => StreamStep::Send(event),
+            Some(event) => SimulatedStreamStep::Send(event),
             None if event_type == WatchEventType::Deleted => self.send_deletion(),
-            None => StreamStep::Nothing,
+            None => SimulatedStreamStep::Nothing,
         }
     }
 
-    fn send_deletion(&mut self) -> StreamStep {
+    fn send_deletion(&mut self) -> SimulatedStreamStep {
         let Some(event) = self.known.unsent_deletion() else {
-            return StreamStep::Nothing;
+            return SimulatedStreamStep::Nothing;
         };
         if planted!(DeletionForgottenBeforeSent) {
             self.known.deletion_sent();
         }
         self.arrived.push_front(Arrived::Deletions);
-        StreamStep::Send(event)
+        SimulatedStreamStep::Send(event)
     }
 
-    fn take_end(&mut self, failure: Option<&ApiAnswer>) -> StreamStep {
+    fn take_end(&mut self, failure: Option<&ApiAnswer>) -> SimulatedStreamStep {
         let Some(answer) = failure else {
             self.known.end_list();
             return self.failed(StreamFailure::Read, None, 0.5);
@@ -266,13 +274,13 @@ impl SimulatedStream {
         failure: StreamFailure,
         retry_after: Option<Duration>,
         chance: f64,
-    ) -> StreamStep {
+    ) -> SimulatedStreamStep {
         if !failure.interrupts_list() {
             self.known.end_list();
         }
         if failure.needs_list() {
             self.state = StreamPhase::Unlisted;
         }
-        StreamStep::Wait(self.pauses.next(retry_after, chance))
+        SimulatedStreamStep::Wait(self.pauses.next(retry_after, chance))
     }
 }
