@@ -8,6 +8,7 @@ use kopf_simulation_planted::explore::explore;
 const HISTORIES: u64 = 4_000;
 
 #[test]
+#[ignore = "takes minutes; the command planted-faults prints the same as a table"]
 fn every_planted_fault_is_found() {
     let missed: Vec<&PlantedFault> = PlantedFault::ALL
         .iter()
