@@ -128,16 +128,15 @@ impl ControlPlane {
         })
     }
 
-    fn open_private(api_server_flags: Vec<String>) -> Result<Self, Error> {
-        let program = Program::beside_this_executable()?;
-        let found = binaries::obtain(&Environment::from_process(Some(&program)))?;
+    fn open_private(program: &Program, api_server_flags: Vec<String>) -> Result<Self, Error> {
+        let found = binaries::obtain(&Environment::from_process(Some(program)))?;
         warn_about_missing(&found);
         let options = supervisor::SupervisorOptions {
             binaries: found.binaries,
             sharing: Sharing::Private,
             api_server_flags,
         };
-        let (connection, endpoints) = SupervisorConnection::start(&program, &options)?;
+        let (connection, endpoints) = SupervisorConnection::start(program, &options)?;
         Ok(Self {
             source: ControlPlaneSource::Started {
                 endpoints,
@@ -232,12 +231,22 @@ impl PrivateControlPlane {
 
     /// The same with additional flags of the API server, such as `--max-requests-inflight=4`.
     pub async fn start_with(api_server_flags: &[&str]) -> Result<Self, Error> {
+        Self::open(Program::beside_this_executable()?, api_server_flags).await
+    }
+
+    /// The same, run by this program.
+    pub async fn start_by(program: Program) -> Result<Self, Error> {
+        Self::open(program, &[]).await
+    }
+
+    async fn open(program: Program, api_server_flags: &[&str]) -> Result<Self, Error> {
         let flags = api_server_flags
             .iter()
             .map(|&flag| flag.to_owned())
             .collect();
         let plane =
-            tokio::task::spawn_blocking(move || ControlPlane::open_private(flags)).await??;
+            tokio::task::spawn_blocking(move || ControlPlane::open_private(&program, flags))
+                .await??;
         Ok(Self {
             plane: Arc::new(plane),
         })
