@@ -32,6 +32,7 @@ const SOURCES: &[&str] = &[
     "tests/bench/src",
     "tests/src",
     "tests/corpus/src",
+    "tests/faults/src",
 ];
 
 const LONGEST_FUNCTION: usize = 80;

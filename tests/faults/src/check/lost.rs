@@ -1,0 +1,104 @@
+//! Nothing is lost: every matching handler has ended on the final state of every object.
+
+use std::collections::BTreeSet;
+
+use super::calls::{Calls, scope};
+use super::{BrokenClaim, Claim, Evidence};
+use crate::journal::JournalStep;
+use crate::workload::{CHANGED, GILDED, MADE, PARTS, RELEASED, RESIZED, SUBS};
+
+pub(super) fn check(evidence: &Evidence, calls: &Calls<'_>) -> Vec<BrokenClaim> {
+    let mut broken = Vec::new();
+    for (name, object) in &evidence.widgets {
+        let gilded = object.state.gold.then_some(GILDED);
+        let handlers = [MADE, CHANGED, PARTS, RESIZED].into_iter();
+        for handler in handlers.chain(SUBS).chain(gilded) {
+            let all = calls.of_handler(&object.uid, handler);
+            let wanted = scope(handler, &object.state);
+            let ended = all.iter().filter(|call| call.is_final());
+            let mut ended: Vec<_> = ended.collect();
+            ended.sort_by_key(|call| call.over);
+            let edit = object.state.edit;
+            if !ended
+                .iter()
+                .any(|call| scope(handler, &call.begin.state) == wanted)
+            {
+                broken.push(Claim::NothingLost.broken(format!(
+                    "{name}: `{handler}` has not ended on the final state (edit {edit}), after {} calls",
+                    all.len()
+                )));
+                continue;
+            }
+            let Some(last) = ended.last() else { continue };
+            if scope(handler, &last.begin.state) != wanted && calls.recorded_at(last).is_some() {
+                broken.push(Claim::NothingLost.broken(format!(
+                    "{name}: the last end of `{handler}` that was recorded is for edit {} and not for the final state (edit {edit})",
+                    last.begin.state.edit
+                )));
+            }
+        }
+    }
+    broken.extend(deletions(evidence, calls));
+    broken
+}
+
+/// Every object that the operator held was released by its handler of deletions.
+fn deletions(evidence: &Evidence, calls: &Calls<'_>) -> Vec<BrokenClaim> {
+    let mut broken = Vec::new();
+    let existing: BTreeSet<&str> = evidence
+        .widgets
+        .values()
+        .map(|it| it.uid.as_str())
+        .collect();
+    for uid in calls.uids().filter(|uid| !existing.contains(uid)) {
+        let Some(held) = calls.versions(uid).iter().find(|it| it.held) else {
+            continue;
+        };
+        let mut released = calls.of_handler(uid, RELEASED).iter();
+        let released = released.any(|call| matches!(call.end, Some((_, JournalStep::Success))));
+        if !released && !evidence.tampered.contains(uid) {
+            let name = &held.name;
+            broken.push(Claim::NothingLost.broken(format!(
+                "{name} ({uid}) is gone, and `{RELEASED}` has not succeeded"
+            )));
+        }
+    }
+    broken
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{Story, claims_of};
+    use super::*;
+
+    #[test]
+    fn a_complete_story_breaks_nothing() {
+        assert_eq!(Story::complete().broken(), []);
+    }
+
+    #[test]
+    fn a_handler_without_an_end_on_the_final_state_is_found() {
+        for handler in [MADE, CHANGED, PARTS, RESIZED, SUBS[0], SUBS[1]] {
+            let story = Story::complete().without(handler);
+            assert_eq!(claims_of(&story), [Claim::NothingLost], "{handler}");
+        }
+    }
+
+    #[test]
+    fn an_end_on_an_earlier_state_does_not_count() {
+        let story = Story::complete().edited();
+        assert!(claims_of(&story).contains(&Claim::NothingLost));
+    }
+
+    #[test]
+    fn a_lost_return_to_an_earlier_state_is_found() {
+        let story = Story::complete().handled_other_state_last();
+        assert_eq!(claims_of(&story), [Claim::NothingLost]);
+    }
+
+    #[test]
+    fn an_object_that_is_gone_without_its_handler_is_found() {
+        let story = Story::complete().gone_unreleased();
+        assert!(claims_of(&story).contains(&Claim::NothingLost));
+    }
+}

@@ -1,0 +1,259 @@
+//! Evidence made by hand: one object that was handled as it should be, and stories with one flaw.
+
+use std::collections::BTreeMap;
+
+use super::{BrokenClaim, Claim, Evidence, check};
+use crate::clock::SECOND;
+use crate::footprint::Footprint;
+use crate::journal::{CallLine, JournalContent, JournalLine, JournalStep, ProbeLine};
+use crate::operators::{OperatorLife, OperatorRole};
+use crate::state::DigestedState;
+use crate::watch_log::{ObjectVersion, WatchLogContent};
+use crate::workload::{CHANGED, MADE, PARTS, RESIZED, RESUMED, STEADY, SUBS, TICK};
+
+const NAME: &str = "here/w1";
+const PID: i32 = 7;
+const REST: u64 = 1_000 * SECOND;
+
+/// The evidence of one story.
+pub(super) struct Story {
+    pub(super) evidence: Evidence,
+    calls: u64,
+}
+
+/// The claims that a story breaks.
+pub(super) fn claims_of(story: &Story) -> Vec<Claim> {
+    let mut claims: Vec<Claim> = story.broken().into_iter().map(|it| it.claim).collect();
+    claims.sort();
+    claims.dedup();
+    claims
+}
+
+fn state(edit: u64) -> DigestedState {
+    DigestedState {
+        whole: format!("whole {edit}"),
+        size: format!("size {edit}"),
+        gold: false,
+        edit,
+    }
+}
+
+fn version(number: u64, edit: u64, base: Option<u64>) -> ObjectVersion {
+    ObjectVersion {
+        at: 0,
+        uid: "u1".to_owned(),
+        name: "w1".to_owned(),
+        version: number,
+        state: state(edit),
+        base: base.map(state),
+        records: BTreeMap::new(),
+        held: true,
+        deleting: false,
+    }
+}
+
+fn life(pid: i32, started: u64) -> OperatorLife {
+    OperatorLife {
+        pid,
+        role: OperatorRole::Main,
+        started,
+        ended: None,
+        ending: None,
+        stops: Vec::new(),
+        log: None,
+        by_itself: false,
+        panicked: false,
+    }
+}
+
+impl Story {
+    /// One object that was created, handled by all handlers, and came to rest.
+    pub(super) fn complete() -> Self {
+        let rest = version(20, 1, Some(1));
+        let mut story = Self {
+            evidence: Evidence {
+                lives: vec![life(PID, 0)],
+                pids: vec![PID],
+                rest: REST,
+                watch: WatchLogContent {
+                    versions: vec![version(10, 1, None), rest.clone()],
+                    gaps: 0,
+                },
+                widgets: [(NAME.to_owned(), rest)].into(),
+                ..Evidence::default()
+            },
+            calls: 0,
+        };
+        for (number, handler) in [MADE, CHANGED, RESIZED].into_iter().enumerate() {
+            story.call(handler, 10, 1, number as u64, JournalStep::Success);
+        }
+        let parent = story.open(PARTS, 10, 1, 10 * SECOND);
+        for (number, handler) in SUBS.into_iter().enumerate() {
+            story.call(handler, 10, 1, 11 + number as u64, JournalStep::Success);
+        }
+        story.close(parent, 20 * SECOND, JournalStep::Success);
+        story.open(STEADY, 20, 1, 21 * SECOND);
+        let last = REST / SECOND - 2;
+        story.call(TICK, 20, 1, last, JournalStep::Success);
+        story.probe("whole 1");
+        story
+    }
+
+    pub(super) fn broken(&self) -> Vec<BrokenClaim> {
+        check(&self.evidence)
+    }
+
+    /// Without the calls of a handler.
+    pub(super) fn without(mut self, handler: &str) -> Self {
+        let other = |line: &JournalLine| match line {
+            JournalLine::Call(call) => call.handler != handler,
+            JournalLine::Probe(_) => true,
+        };
+        self.evidence.journal.lines.retain(other);
+        self
+    }
+
+    /// The object has another state at the end.
+    pub(super) fn edited(mut self) -> Self {
+        self.rest_at(version(30, 2, Some(2)));
+        self.probe("whole 2");
+        self
+    }
+
+    /// The object had another state for a while, which one handler has handled; it has returned.
+    pub(super) fn handled_other_state_last(mut self) -> Self {
+        self.call(CHANGED, 21, 2, 30, JournalStep::Success);
+        let mut recorded = version(22, 2, Some(1));
+        recorded.records.insert(CHANGED.to_owned(), true);
+        self.evidence.watch.versions.push(recorded);
+        self.rest_at(version(23, 1, Some(1)));
+        self
+    }
+
+    /// The object is gone, and was held before.
+    pub(super) fn gone_unreleased(mut self) -> Self {
+        self.evidence.widgets.clear();
+        self
+    }
+
+    pub(super) fn repeated_after_record(mut self, handler: &str) -> Self {
+        self.next_process();
+        self.call(handler, 20, 1, 30, JournalStep::Success);
+        self
+    }
+
+    pub(super) fn repeated_in_one_process(mut self, handler: &str) -> Self {
+        self.call(handler, 10, 1, 30, JournalStep::Success);
+        self
+    }
+
+    pub(super) fn repeated_by_the_next_process(mut self, handler: &str) -> Self {
+        self.next_process();
+        self.call(handler, 10, 1, 30, JournalStep::Success);
+        self
+    }
+
+    pub(super) fn resumed_twice(mut self) -> Self {
+        self.call(RESUMED, 20, 1, 30, JournalStep::Success);
+        self.call(RESUMED, 20, 1, 32, JournalStep::Success);
+        self
+    }
+
+    /// Two calls at once, for a state that comes before all others.
+    pub(super) fn overlapping(mut self, one: &str, other: &str) -> Self {
+        let first = self.open(one, 5, 0, 40 * SECOND);
+        let second = self.open(other, 5, 0, 41 * SECOND);
+        self.close(first, 42 * SECOND, JournalStep::Cut);
+        self.close(second, 43 * SECOND, JournalStep::Cut);
+        self
+    }
+
+    pub(super) fn with_second_daemon(mut self) -> Self {
+        self.open(STEADY, 20, 1, 30 * SECOND);
+        self
+    }
+
+    pub(super) fn with_endless_call(mut self) -> Self {
+        self.open(CHANGED, 20, 3, 30 * SECOND);
+        self
+    }
+
+    pub(super) fn with_stale_index(mut self) -> Self {
+        self.probe("whole 0");
+        self
+    }
+
+    pub(super) fn with_record_at_rest(mut self) -> Self {
+        let mut rest = version(30, 1, Some(1));
+        rest.records.insert("made".to_owned(), false);
+        self.rest_at(rest);
+        self
+    }
+
+    pub(super) fn with_growth(mut self) -> Self {
+        let before = Footprint::default();
+        let after = Footprint {
+            descriptors: 100,
+            ..before
+        };
+        self.evidence.footprints = Some((before, after));
+        self
+    }
+
+    /// The process dies and another one takes over, with the daemon and the timer.
+    fn next_process(&mut self) {
+        self.evidence.lives[0].ended = Some(25 * SECOND);
+        self.evidence.lives.push(life(PID + 1, 26 * SECOND));
+        self.evidence.pids = vec![PID + 1];
+        self.open(STEADY, 20, 1, 27 * SECOND);
+        self.probe("whole 1");
+    }
+
+    fn rest_at(&mut self, rest: ObjectVersion) {
+        self.evidence.watch.versions.push(rest.clone());
+        self.evidence.widgets.insert(NAME.to_owned(), rest);
+    }
+
+    fn probe(&mut self, whole: &str) {
+        let pid = self.evidence.pids[0];
+        let probe = ProbeLine {
+            at: REST,
+            pid,
+            tasks: 1,
+            index: [(NAME.to_owned(), whole.to_owned())].into(),
+        };
+        self.evidence.journal.lines.push(JournalLine::Probe(probe));
+    }
+
+    /// A call of one second that begins at this second.
+    fn call(&mut self, handler: &str, version: u64, edit: u64, second: u64, step: JournalStep) {
+        let line = self.open(handler, version, edit, second * SECOND);
+        self.close(line, second * SECOND + SECOND / 2, step);
+    }
+
+    fn open(&mut self, handler: &str, version: u64, edit: u64, at: u64) -> CallLine {
+        let pid = self.evidence.lives.last().map_or(PID, |life| life.pid);
+        self.calls += 1;
+        let line = CallLine {
+            at,
+            pid,
+            born: 0,
+            call: self.calls,
+            step: JournalStep::Begin,
+            handler: handler.to_owned(),
+            retry: 0,
+            uid: "u1".to_owned(),
+            name: "w1".to_owned(),
+            version,
+            state: state(edit),
+        };
+        let content: &mut JournalContent = &mut self.evidence.journal;
+        content.lines.push(JournalLine::Call(line.clone()));
+        line
+    }
+
+    fn close(&mut self, line: CallLine, at: u64, step: JournalStep) {
+        let line = CallLine { at, step, ..line };
+        self.evidence.journal.lines.push(JournalLine::Call(line));
+    }
+}

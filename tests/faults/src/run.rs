@@ -1,0 +1,236 @@
+//! One run: rest, trouble, rest, and the check of what happened.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use fastrand::Rng;
+use futures::future::join_all;
+use kopf_tests::child_process::Ending;
+use kopf_tests::{TestFailure, eventually};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+use crate::check::{self, Evidence};
+use crate::clock;
+use crate::editing::{EditCounts, ObjectUser};
+use crate::footprint::Footprint;
+use crate::journal::JournalContent;
+use crate::plan::RunPlan;
+use crate::report::RunReport;
+use crate::schedule::{Schedule, ScheduledTrouble};
+use crate::stage::Stage;
+use crate::trouble::Trouble;
+use crate::watch_log::WatchLog;
+use crate::workload::{PROBE, TICK_EVERY};
+
+/// The time that the operator may take to come to rest.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The time that everything stays at rest before it is measured: connections close, and each timer
+/// is called again.
+const QUIET: Duration = Duration::from_secs(2 * TICK_EVERY.as_secs());
+
+/// A trouble that takes longer than this has a bug of its own.
+const TROUBLE_LIMIT: Duration = Duration::from_secs(300);
+
+/// What a run has made.
+#[derive(Debug, Default)]
+pub(crate) struct MadeTrouble {
+    pub(crate) kills: usize,
+    pub(crate) troubles: Vec<Trouble>,
+}
+
+/// Runs the plan, with its files in `folder`.
+pub(crate) async fn run(plan: &RunPlan, folder: &Path) -> Result<RunReport, TestFailure> {
+    let begun = Instant::now();
+    let schedule = Schedule::new(plan.seed, plan.window, plan.kills, &plan.sorts);
+    let stage = Arc::new(Stage::build(folder, plan).await?);
+    let watch_log = WatchLog::default();
+    let following = {
+        let (log, widgets) = (watch_log.clone(), stage.everywhere(&stage.widgets));
+        tokio::spawn(async move { log.follow(&widgets).await })
+    };
+    let mut keeping = JoinSet::new();
+    for number in 0..=stage.replicas.len() {
+        let stage = Arc::clone(&stage);
+        keeping.spawn(async move {
+            match stage.slots().nth(number) {
+                Some(slot) => slot.keep_running().await,
+                None => Ok(()),
+            }
+        });
+    }
+    let before = first_rest(plan, &stage).await?;
+    let counts = EditCounts::default();
+    let made = storm(plan, &schedule, &stage, &counts).await?;
+    stage.proxy.clear_faults();
+    let mut evidence = last_rest(&stage, before).await?;
+    keeping.abort_all();
+    for slot in stage.slots() {
+        let ending = slot.terminate().await?;
+        if ending != Some(Ending::Exit(0)) {
+            let left = format!("an operator that does not stop ({ending:?})");
+            evidence.left_behind.push(left);
+        }
+        evidence.lives.extend(slot.lives().await);
+    }
+    evidence.left_behind.extend(stage.configurations().await?);
+    following.abort();
+    evidence.watch = watch_log.content();
+    evidence.lives.extend(stage.rival.lives().await);
+    let marks = stage.marks();
+    evidence.tampered = marks.tampered;
+    evidence.rejected = marks.rejected;
+    evidence.admitted = counts.admitted.load(Ordering::Relaxed);
+    let broken = check::check(&evidence);
+    Ok(RunReport {
+        plan: plan.clone(),
+        schedule,
+        made,
+        counts,
+        evidence,
+        broken,
+        took: begun.elapsed(),
+    })
+}
+
+/// Creates the objects, and measures the operator at rest.
+async fn first_rest(plan: &RunPlan, stage: &Stage) -> Result<Footprint, TestFailure> {
+    stage.create(PROBE).await?;
+    for number in 0..plan.objects {
+        stage.create(&widget_name(number)).await?;
+    }
+    for number in 0..plan.second_objects {
+        let name = second_name(number);
+        stage.create_in(&stage.there(&stage.widgets), &name).await?;
+    }
+    stage.settle(PATIENCE).await?;
+    eventually("the webhooks are configured", async || {
+        (stage.configurations().await.ok()?.len() == 2).then_some(())
+    })
+    .await?;
+    sleep(QUIET).await;
+    measure(stage).await
+}
+
+fn widget_name(number: usize) -> String {
+    format!("w{number}")
+}
+
+fn second_name(number: usize) -> String {
+    format!("s{number}")
+}
+
+/// What the running operator uses; its probe reports the number of tasks.
+async fn measure(stage: &Stage) -> Result<Footprint, TestFailure> {
+    let from = clock::now();
+    let (pid, tasks) = eventually("the operator reports what it uses", async || {
+        let journal = JournalContent::read(&stage.journal).ok()?;
+        let pids = stage.pids().await;
+        let probes = pids.iter().filter_map(|pid| journal.last_probe(*pid));
+        let probe = probes.filter(|probe| probe.at > from).last()?;
+        Some((probe.pid, probe.tasks))
+    })
+    .await?;
+    Ok(Footprint::of(pid, tasks)?)
+}
+
+/// Makes the trouble of the schedule while users edit the objects.
+async fn storm(
+    plan: &RunPlan,
+    schedule: &Schedule,
+    stage: &Stage,
+    counts: &EditCounts,
+) -> Result<MadeTrouble, TestFailure> {
+    let over = AtomicBool::new(false);
+    let user = |objects, resource, name: String, number: usize| ObjectUser {
+        objects,
+        resource,
+        name,
+        random: Rng::with_seed(plan.seed.wrapping_mul(10_007).wrapping_add(number as u64)),
+        counts,
+        over: &over,
+    };
+    let (widgets, gates) = (&stage.widgets, &stage.gates);
+    let first = (0..plan.objects).map(|number| {
+        let objects = stage.here(widgets);
+        user(objects, widgets, widget_name(number), number).edit()
+    });
+    let second = (0..plan.second_objects).map(|number| {
+        let objects = stage.there(widgets);
+        user(objects, widgets, second_name(number), 3_000 + number).edit()
+    });
+    let gates = (0..plan.gates).map(|number| {
+        let objects = stage.here(gates);
+        user(objects, gates, format!("g{number}"), 5_000 + number).edit_gate()
+    });
+    let begin = Instant::now();
+    let trouble = async {
+        let end = begin + plan.window;
+        let (kills, troubles) = tokio::join!(
+            kill(stage, &schedule.kills, begin),
+            make_all(stage, &schedule.troubles, begin, end)
+        );
+        sleep_until(end).await;
+        over.store(true, Ordering::Relaxed);
+        Ok::<_, TestFailure>(MadeTrouble {
+            kills: kills?,
+            troubles: troubles?,
+        })
+    };
+    let (made, ..) = tokio::join!(trouble, join_all(first), join_all(second), join_all(gates));
+    made
+}
+
+async fn kill(stage: &Stage, kills: &[Duration], begin: Instant) -> Result<usize, TestFailure> {
+    let slots: Vec<_> = stage.slots().collect();
+    for (number, at) in kills.iter().enumerate() {
+        sleep_until(begin + *at).await;
+        slots[number % slots.len()].kill().await?;
+    }
+    Ok(kills.len())
+}
+
+async fn make_all(
+    stage: &Stage,
+    troubles: &[ScheduledTrouble],
+    begin: Instant,
+    end: Instant,
+) -> Result<Vec<Trouble>, TestFailure> {
+    let mut made = Vec::new();
+    for scheduled in troubles {
+        sleep_until(begin + scheduled.at).await;
+        // Troubles before this one may have taken longer than planned.
+        if Instant::now() > end {
+            break;
+        }
+        let trouble = scheduled.trouble;
+        timeout(TROUBLE_LIMIT, trouble.make(stage, scheduled.lasts))
+            .await
+            .map_err(|_| TestFailure::new(format!("{trouble} does not end")))??;
+        made.push(trouble);
+    }
+    Ok(made)
+}
+
+/// Waits until everything is at rest, and collects what there is.
+async fn last_rest(stage: &Stage, before: Footprint) -> Result<Evidence, TestFailure> {
+    stage.settle(PATIENCE).await?;
+    sleep(QUIET).await;
+    let after = measure(stage).await?;
+    let widgets = stage.settle(Duration::ZERO).await?;
+    let gates = stage.list(&stage.gates).await?;
+    Ok(Evidence {
+        journal: JournalContent::read(&stage.journal)?,
+        widgets,
+        gates,
+        rest: clock::now(),
+        pids: stage.pids().await,
+        elected: !stage.replicas.is_empty(),
+        // A leader uses more than the others, and another process may lead now.
+        footprints: stage.replicas.is_empty().then_some((before, after)),
+        ..Evidence::default()
+    })
+}

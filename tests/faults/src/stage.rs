@@ -1,0 +1,260 @@
+//! What a run takes place on: the control plane, the proxy, the kinds and the operator.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+};
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kopf_cluster::Program;
+use kopf_tests::{FaultProxy, PeeringObject, PrivateControlPlane, Sandbox, TestFailure};
+use kube::Api;
+use kube::api::{DynamicObject, ListParams, PostParams};
+use kube::core::ApiResource;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use crate::operators::{OperatorRole, OperatorSetup, OperatorSlot};
+use crate::plan::RunPlan;
+use crate::watch_log::ObjectVersion;
+
+/// The interval of polls.
+const POLL_EVERY: Duration = Duration::from_millis(250);
+
+/// The permissions of the operator, bound to its user.
+const PERMISSIONS: &str = "
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: $NAMESPACE-operator}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: operator.$NAMESPACE}]
+";
+
+/// The place of one run.
+pub(crate) struct Stage {
+    pub(crate) plane: PrivateControlPlane,
+    pub(crate) sandbox: Sandbox,
+    pub(crate) proxy: FaultProxy,
+    pub(crate) widgets: ApiResource,
+    pub(crate) gates: ApiResource,
+    pub(crate) operator: OperatorSlot,
+    /// More replicas of the operator, with a leader election among all of them.
+    pub(crate) replicas: Vec<OperatorSlot>,
+    pub(crate) rival: OperatorSlot,
+    pub(crate) journal: PathBuf,
+    /// The number of objects in a crowd.
+    pub(crate) crowd: usize,
+    marks: Mutex<ObjectMarks>,
+}
+
+/// Objects for which not all claims hold.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ObjectMarks {
+    /// Others changed the facts of the operator on these.
+    pub(crate) tampered: BTreeSet<String>,
+    /// The API server may reject writes to these.
+    pub(crate) rejected: BTreeSet<String>,
+}
+
+// === impl Stage ===
+
+impl Stage {
+    /// Starts a control plane with the kinds, and prepares the operator.
+    pub(crate) async fn build(folder: &Path, plan: &RunPlan) -> Result<Self, TestFailure> {
+        let plane = PrivateControlPlane::start_by(Program::this_executable()?).await?;
+        let sandbox = Sandbox::open_on(plane.handle(), "faults").await?;
+        let widgets = sandbox.define("Widget").await?.resource().clone();
+        let gates = sandbox.define("Gate").await?.resource().clone();
+        PeeringObject::create(&sandbox, "default").await?;
+        let proxy = FaultProxy::start(&plane, &sandbox.user("operator")).await?;
+        let journal = folder.join("journal.jsonl");
+        // A folder that is kept may have the journal of an earlier run.
+        std::fs::write(&journal, "")?;
+        let setup = OperatorSetup {
+            kubeconfig: proxy.kubeconfig().to_owned(),
+            journal: journal.clone(),
+            group: sandbox.group().to_owned(),
+            namespaces: format!("{}*", sandbox.namespace()),
+            sabotage: plan.sabotage,
+            verbose: plan.verbose,
+            lease: (plan.replicas > 1).then(|| "faults".to_owned()),
+            lease_namespace: sandbox.namespace().to_owned(),
+        };
+        let operator = OperatorSlot::new(&setup, OperatorRole::Main, "main").with_gates();
+        let replicas = (1..plan.replicas)
+            .map(|number| {
+                let identity = format!("replica-{number}");
+                OperatorSlot::new(&setup, OperatorRole::Main, &identity)
+            })
+            .collect();
+        let rival = OperatorSlot::new(&setup, OperatorRole::Rival, "rival");
+        let stage = Self {
+            plane,
+            sandbox,
+            proxy,
+            widgets,
+            gates,
+            operator,
+            replicas,
+            rival,
+            journal,
+            crowd: plan.crowd,
+            marks: Mutex::default(),
+        };
+        stage.permit().await?;
+        stage.create_second_namespace().await?;
+        Ok(stage)
+    }
+
+    /// All places of the operator: one, or those of its replicas.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = &OperatorSlot> {
+        std::iter::once(&self.operator).chain(&self.replicas)
+    }
+
+    /// The ids of all running processes of the operator.
+    pub(crate) async fn pids(&self) -> Vec<i32> {
+        let mut pids = Vec::new();
+        for slot in self.slots() {
+            pids.extend(slot.pid().await);
+        }
+        pids
+    }
+
+    /// Gives the operator its permissions.
+    pub(crate) async fn permit(&self) -> Result<(), TestFailure> {
+        self.sandbox.apply(PERMISSIONS).await?;
+        Ok(())
+    }
+
+    /// The name of the namespace that comes and goes.
+    pub(crate) fn second_namespace(&self) -> String {
+        format!("{}-second", self.sandbox.namespace())
+    }
+
+    pub(crate) async fn create_second_namespace(&self) -> Result<(), TestFailure> {
+        let namespaces: Api<Namespace> = Api::all(self.sandbox.client());
+        let metadata = ObjectMeta {
+            name: Some(self.second_namespace()),
+            ..ObjectMeta::default()
+        };
+        let namespace = Namespace {
+            metadata,
+            ..Namespace::default()
+        };
+        let params = PostParams::default();
+        done_or_there(namespaces.create(&params, &namespace).await)
+    }
+
+    /// Notes that others change the facts of the operator on this object.
+    pub(crate) fn note_tampered(&self, uid: &str) {
+        self.lock_marks().tampered.insert(uid.to_owned());
+    }
+
+    /// Notes that the API server may reject writes to this object.
+    pub(crate) fn note_rejected(&self, uid: &str) {
+        self.lock_marks().rejected.insert(uid.to_owned());
+    }
+
+    /// The objects for which not all claims hold.
+    pub(crate) fn marks(&self) -> ObjectMarks {
+        self.lock_marks().clone()
+    }
+
+    fn lock_marks(&self) -> MutexGuard<'_, ObjectMarks> {
+        self.marks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The objects of a kind in all namespaces, past the proxy.
+    pub(crate) fn everywhere(&self, kind: &ApiResource) -> Api<DynamicObject> {
+        Api::all_with(self.sandbox.client(), kind)
+    }
+
+    /// The objects of a kind in the namespace of the sandbox, past the proxy.
+    pub(crate) fn here(&self, kind: &ApiResource) -> Api<DynamicObject> {
+        Api::namespaced_with(self.sandbox.client(), self.sandbox.namespace(), kind)
+    }
+
+    /// The same in the namespace that comes and goes.
+    pub(crate) fn there(&self, kind: &ApiResource) -> Api<DynamicObject> {
+        Api::namespaced_with(self.sandbox.client(), &self.second_namespace(), kind)
+    }
+
+    /// All objects of a kind, by namespace and name.
+    pub(crate) async fn list(
+        &self,
+        kind: &ApiResource,
+    ) -> kube::Result<BTreeMap<String, ObjectVersion>> {
+        let list = self.everywhere(kind).list(&ListParams::default()).await?;
+        let versions = list.items.iter().map(|object| {
+            let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
+            let name = object.metadata.name.as_deref().unwrap_or_default();
+            let value = serde_json::to_value(object).unwrap_or(Value::Null);
+            (format!("{namespace}/{name}"), ObjectVersion::of(&value))
+        });
+        Ok(versions.collect())
+    }
+
+    /// Waits until the operator has nothing left to do, at most for this time, and returns all
+    /// widgets.
+    pub(crate) async fn settle(
+        &self,
+        patience: Duration,
+    ) -> Result<BTreeMap<String, ObjectVersion>, TestFailure> {
+        let deadline = Instant::now() + patience;
+        loop {
+            let listed = self.list(&self.widgets).await;
+            let late = Instant::now() > deadline;
+            match listed {
+                Ok(widgets) if late || widgets.values().all(ObjectVersion::is_settled) => {
+                    return Ok(widgets);
+                }
+                Err(error) if late => return Err(error.into()),
+                _ => sleep(POLL_EVERY).await,
+            }
+        }
+    }
+
+    /// The webhook configurations of the operator.
+    pub(crate) async fn configurations(&self) -> kube::Result<Vec<String>> {
+        let (client, name) = (self.sandbox.client(), self.sandbox.group());
+        let mut found = Vec::new();
+        let mutating: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
+        if mutating.get_opt(name).await?.is_some() {
+            found.push(format!("the MutatingWebhookConfiguration {name}"));
+        }
+        let validating: Api<ValidatingWebhookConfiguration> = Api::all(client);
+        if validating.get_opt(name).await?.is_some() {
+            found.push(format!("the ValidatingWebhookConfiguration {name}"));
+        }
+        Ok(found)
+    }
+
+    /// Creates a widget.
+    pub(crate) async fn create(&self, name: &str) -> Result<(), TestFailure> {
+        self.create_in(&self.here(&self.widgets), name).await
+    }
+
+    /// Creates a widget in the namespace of these.
+    pub(crate) async fn create_in(
+        &self,
+        objects: &Api<DynamicObject>,
+        name: &str,
+    ) -> Result<(), TestFailure> {
+        let mut object = DynamicObject::new(name, &self.widgets);
+        object.data = json!({"spec": {"edit": 0, "size": 1}});
+        done_or_there(objects.create(&PostParams::default(), &object).await)
+    }
+}
+
+/// The result of a creation whose answer may have been lost before.
+fn done_or_there<T>(created: kube::Result<T>) -> Result<(), TestFailure> {
+    match created {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
