@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -89,6 +89,12 @@ pub(crate) struct OpenCall {
     journal: Arc<Journal>,
     line: CallLine,
     ended: bool,
+}
+
+/// Follows a journal that grows.
+#[derive(Debug)]
+pub(crate) struct JournalTail {
+    file: File,
 }
 
 /// All lines of a journal.
@@ -183,6 +189,24 @@ impl Drop for OpenCall {
         if !self.ended {
             self.finish(JournalStep::Cut);
         }
+    }
+}
+
+// === impl JournalTail ===
+
+impl JournalTail {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let mut file = File::open(path)?;
+        file.seek(io::SeekFrom::End(0))?;
+        Ok(Self { file })
+    }
+
+    /// Whether a handler was called in this process since the last question.
+    pub(crate) fn has_call_of(&mut self, pid: i32) -> io::Result<bool> {
+        let mut bytes = Vec::new();
+        self.file.read_to_end(&mut bytes)?;
+        let content = JournalContent::parse(&String::from_utf8_lossy(&bytes));
+        Ok(content.calls().any(|call| call.pid == pid))
     }
 }
 

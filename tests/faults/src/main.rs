@@ -74,10 +74,10 @@ enum FaultCommand {
 /// The options of runs.
 #[derive(Clone, Debug, Args)]
 struct FaultOptions {
-    /// How long trouble is made
+    /// How long trouble is made; longer, if the kills take longer
     #[arg(long, default_value_t = 1.0)]
     minutes: f64,
-    /// How often the operator is killed (-9)
+    /// How often the operator is killed (-9), each time in the midst of its work
     #[arg(long, default_value_t = 30)]
     kills: usize,
     /// How many objects there are

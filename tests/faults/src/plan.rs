@@ -9,7 +9,7 @@ use crate::trouble::Trouble;
 #[derive(Clone, Debug)]
 pub(crate) struct RunPlan {
     pub(crate) seed: u64,
-    /// The time in which trouble begins.
+    /// The time in which trouble begins; users go on until all kills are made.
     pub(crate) window: Duration,
     pub(crate) kills: usize,
     /// The widgets that users edit.

@@ -16,7 +16,7 @@ use crate::check::{self, Evidence};
 use crate::clock;
 use crate::editing::{EditCounts, ObjectUser};
 use crate::footprint::Footprint;
-use crate::journal::JournalContent;
+use crate::journal::{JournalContent, JournalTail};
 use crate::plan::RunPlan;
 use crate::report::RunReport;
 use crate::schedule::{Schedule, ScheduledTrouble};
@@ -31,6 +31,12 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// The time that everything stays at rest before it is measured: connections close, and each timer
 /// is called again.
 const QUIET: Duration = Duration::from_secs(2 * TICK_EVERY.as_secs());
+
+/// The time that a process has for its first call before it is killed anyway.
+const WORK_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The interval of looks at the journal.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// A trouble that takes longer than this has a bug of its own.
 const TROUBLE_LIMIT: Duration = Duration::from_secs(300);
@@ -170,7 +176,7 @@ async fn storm(
     let trouble = async {
         let end = begin + plan.window;
         let (kills, troubles) = tokio::join!(
-            kill(stage, &schedule.kills, begin),
+            kill(stage, &schedule.kills),
             make_all(stage, &schedule.troubles, begin, end)
         );
         sleep_until(end).await;
@@ -184,11 +190,23 @@ async fn storm(
     made
 }
 
-async fn kill(stage: &Stage, kills: &[Duration], begin: Instant) -> Result<usize, TestFailure> {
+/// Kills one process after another in the midst of its work.
+async fn kill(stage: &Stage, kills: &[Duration]) -> Result<usize, TestFailure> {
     let slots: Vec<_> = stage.slots().collect();
-    for (number, at) in kills.iter().enumerate() {
-        sleep_until(begin + *at).await;
-        slots[number % slots.len()].kill().await?;
+    let mut journal = JournalTail::open(&stage.journal)?;
+    for (number, work) in kills.iter().enumerate() {
+        let slot = slots[number % slots.len()];
+        // Trouble, or another leader, may keep the process from any work.
+        let deadline = Instant::now() + WORK_PATIENCE;
+        while Instant::now() < deadline {
+            let pid = slot.pid().await.unwrap_or_default();
+            if journal.has_call_of(pid)? {
+                break;
+            }
+            sleep(LOOK_EVERY).await;
+        }
+        sleep(*work).await;
+        slot.kill().await?;
     }
     Ok(kills.len())
 }

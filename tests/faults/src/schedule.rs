@@ -13,10 +13,16 @@ const PAUSES: std::ops::Range<u64> = 500..4000;
 /// The shortest and the longest time that a trouble lasts, in milliseconds.
 const LENGTHS: std::ops::Range<u64> = 500..4000;
 
+/// The shortest and the longest time that a process works before it is killed, in milliseconds.
+const WORK: std::ops::Range<u64> = 0..1500;
+
+/// The number of kills that are printed.
+const SHOWN_KILLS: usize = 40;
+
 /// What is made in a run, and when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Schedule {
-    /// The times at which the operator is killed.
+    /// The time from the first call of a handler in each process to its death.
     pub(crate) kills: Vec<Duration>,
     pub(crate) troubles: Vec<ScheduledTrouble>,
 }
@@ -33,15 +39,13 @@ pub(crate) struct ScheduledTrouble {
 // === impl Schedule ===
 
 impl Schedule {
-    /// The schedule of a seed: kills at random times, and one trouble of these sorts after another,
-    /// each sort once before any comes again.
+    /// The schedule of a seed: kills at random moments of the processes' work, and one trouble of
+    /// these sorts after another, each sort once before any comes again.
     pub(crate) fn new(seed: u64, window: Duration, kills: usize, sorts: &[Trouble]) -> Self {
         let mut random = Rng::with_seed(seed);
-        let last = u64::try_from(window.as_millis()).unwrap_or(u64::MAX).max(1);
-        let mut times: Vec<Duration> = (0..kills)
-            .map(|_| Duration::from_millis(random.u64(0..last)))
+        let kills = (0..kills)
+            .map(|_| Duration::from_millis(random.u64(WORK)))
             .collect();
-        times.sort();
         let mut troubles = Vec::new();
         let mut waiting: Vec<Trouble> = Vec::new();
         let mut at = Duration::ZERO;
@@ -60,18 +64,18 @@ impl Schedule {
             }
             at += lasts;
         }
-        Self {
-            kills: times,
-            troubles,
-        }
+        Self { kills, troubles }
     }
 }
 
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "kill -9 at")?;
-        for kill in &self.kills {
+        write!(f, "kill -9 after so many seconds of work:")?;
+        for kill in self.kills.iter().take(SHOWN_KILLS) {
             write!(f, " {:.1}", kill.as_secs_f64())?;
+        }
+        if self.kills.len() > SHOWN_KILLS {
+            write!(f, " … ({} in all)", self.kills.len())?;
         }
         for trouble in &self.troubles {
             let (at, lasts) = (trouble.at.as_secs_f64(), trouble.lasts.as_secs_f64());

@@ -218,16 +218,19 @@ impl Stage {
         }
     }
 
-    /// The webhook configurations of the operator.
+    /// The webhook configurations of the operator that have webhooks. A process that did not create
+    /// a configuration empties it when it stops.
     pub(crate) async fn configurations(&self) -> kube::Result<Vec<String>> {
         let (client, name) = (self.sandbox.client(), self.sandbox.group());
         let mut found = Vec::new();
         let mutating: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
-        if mutating.get_opt(name).await?.is_some() {
+        let webhooks = mutating.get_opt(name).await?.and_then(|it| it.webhooks);
+        if webhooks.is_some_and(|webhooks| !webhooks.is_empty()) {
             found.push(format!("the MutatingWebhookConfiguration {name}"));
         }
         let validating: Api<ValidatingWebhookConfiguration> = Api::all(client);
-        if validating.get_opt(name).await?.is_some() {
+        let webhooks = validating.get_opt(name).await?.and_then(|it| it.webhooks);
+        if webhooks.is_some_and(|webhooks| !webhooks.is_empty()) {
             found.push(format!("the ValidatingWebhookConfiguration {name}"));
         }
         Ok(found)

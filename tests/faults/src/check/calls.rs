@@ -78,6 +78,13 @@ impl<'a> Calls<'a> {
         self.versions.get(uid).map_or(&[], Vec::as_slice)
     }
 
+    /// Whether a version has the record of a handler that has ended.
+    pub(super) fn shows_end(&self, handler: &str, uid: &str, version: u64) -> bool {
+        let key = handler.replace('/', ".");
+        let mut versions = self.versions(uid).iter();
+        versions.any(|it| it.version == version && it.records.get(&key) == Some(&true))
+    }
+
     /// The objects that were there, each by its uid.
     pub(super) fn uids(&self) -> impl Iterator<Item = &'a str> {
         self.versions.keys().copied()

@@ -3,7 +3,7 @@
 use super::calls::{Call, Calls, scope};
 use super::{BrokenClaim, Claim, Evidence};
 use crate::operators::OperatorRole;
-use crate::workload::{GILDED, NOTICED, PARTS, RESUMED, STEADY, TICK};
+use crate::workload::{GILDED, NOTICED, PARTS, RESUMED, STEADY, SUBS, TICK};
 
 pub(super) fn check(evidence: &Evidence, calls: &Calls<'_>) -> Vec<BrokenClaim> {
     let mut broken = Vec::new();
@@ -48,6 +48,11 @@ fn repetition(
     if handler == GILDED && left_the_filter(calls, first, second) {
         return None;
     }
+    if SUBS.contains(&handler) {
+        // Its success is remembered while the cycle of its parent is open, and is on the object.
+        let shown = calls.shows_end(handler, &second.begin.uid, second.begin.version);
+        return shown.then(|| "its record says that it has ended".to_owned());
+    }
     if let Some(recorded) = calls.recorded_at(first)
         && recorded <= second.begin.version
     {
@@ -90,6 +95,14 @@ mod tests {
     #[test]
     fn a_call_after_an_end_that_was_not_recorded_is_admitted() {
         let story = Story::complete().repeated_by_the_next_process(CHANGED);
+        assert_eq!(claims_of(&story), []);
+    }
+
+    #[test]
+    fn a_sub_handler_is_not_called_beside_its_record() {
+        let story = Story::complete().sub_repeated_beside_record(SUBS[0]);
+        assert_eq!(claims_of(&story), [Claim::NothingRepeated]);
+        let story = Story::complete().repeated_after_record(SUBS[0]);
         assert_eq!(claims_of(&story), []);
     }
 

@@ -142,6 +142,14 @@ impl Story {
         self
     }
 
+    pub(super) fn sub_repeated_beside_record(mut self, handler: &str) -> Self {
+        let mut recorded = version(15, 1, None);
+        recorded.records.insert(handler.replace('/', "."), true);
+        self.evidence.watch.versions.push(recorded);
+        self.call(handler, 15, 1, 30, JournalStep::Success);
+        self
+    }
+
     pub(super) fn repeated_in_one_process(mut self, handler: &str) -> Self {
         self.call(handler, 10, 1, 30, JournalStep::Success);
         self
