@@ -280,6 +280,35 @@ async fn delete_handlers_run_once_while_a_slow_daemon_blocks_the_deletion() -> T
 }
 
 #[tokio::test]
+async fn delete_handlers_run_once_when_a_daemon_ends_beside_them() -> TestResult {
+    let mut fixture = HandlerFixture::new("daemon-beside").await?;
+    // The write to the status comes before the one that removes the finalizer. The daemon ends
+    // meanwhile, and brings the object into the queue once more.
+    fixture.script_async("release", |cx| {
+        cx.patch().status(json!({"released": true}));
+        async {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            Ok(())
+        }
+    });
+    let operator = fixture.start(slow(&fixture)).await?;
+    fixture.scripts.release();
+    for number in 0..10 {
+        let name = format!("w{number}");
+        fixture.create(&name, 1).await?;
+        assert_eq!(fixture.next_report().await, "slow starts");
+        fixture.objects.delete(&name).await?;
+        fixture.objects.wait_gone(&name).await?;
+    }
+    fixture.create("last", 1).await?;
+    assert_eq!(fixture.next_report().await, "slow starts");
+    let calls = fixture.calls_so_far();
+    let released = calls.iter().filter(|call| call.handler == "release");
+    assert_eq!(released.count(), 10, "{calls:?}");
+    operator.stop().await
+}
+
+#[tokio::test]
 async fn a_daemon_that_ignores_the_stop_signal_is_cancelled_and_the_finalizer_removed() -> TestResult
 {
     let mut fixture = HandlerFixture::new("daemon-deaf").await?;

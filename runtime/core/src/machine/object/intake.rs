@@ -52,6 +52,8 @@ pub(super) enum AfterState {
     Planned,
     EventHandlers,
     Turn,
+    /// Nothing: the object is gone.
+    Release,
 }
 
 // === impl ObjectMachine ===
@@ -205,6 +207,25 @@ impl<K> ObjectMachine<'_, K> {
         }
     }
 
+    /// Keeps the last state of an object that our write released. Events of earlier writes, and a
+    /// requeue by a daemon that has ended, may still wait: without this state they would find an
+    /// object to be released, and call the deletion handlers again.
+    pub(super) fn released(&mut self, memory: &mut ObjectMemory<K>, last: Arc<Value>, now: &Now) {
+        if let Some(version) = version_of(&last) {
+            memory.written = Some(ResourceVersion::new(version));
+        }
+        self.current = Some(last);
+        if self.rules.has_background {
+            self.phase = Phase::ShowLatest {
+                // The API server answers with the version before the deletion.
+                replaces_newer: true,
+                then: AfterState::Release,
+            };
+        } else {
+            self.after_state(memory, AfterState::Release, now);
+        }
+    }
+
     pub(super) fn after_state(
         &mut self,
         memory: &mut ObjectMemory<K>,
@@ -216,6 +237,10 @@ impl<K> ObjectMachine<'_, K> {
             AfterState::Planned => self.call_event_handlers(memory, now),
             AfterState::EventHandlers => self.after_event_handlers(memory, now),
             AfterState::Turn => self.next_turn(memory, now),
+            AfterState::Release => {
+                self.current = None;
+                self.rest(memory, NextCall::AwaitChange);
+            }
         }
     }
 

@@ -78,6 +78,8 @@ pub(super) enum TurnResult {
     Done,
     /// Nothing is left to do: our last write left the object at this version.
     Settled(ResourceVersion),
+    /// The write released the object: this is its last state, and its deletion event follows.
+    Released(Arc<Value>),
     /// The object does not exist any more; its deletion event follows. This was its last version,
     /// as far as it is known.
     Gone(Option<ResourceVersion>),
@@ -207,8 +209,7 @@ impl<K> ObjectMachine<'_, K> {
             WriteResult::Written(newer) | WriteResult::Stripped(newer, _) => {
                 let view = ObjectView::new(&newer);
                 if view.is_being_deleted() && view.finalizers().next().is_none() {
-                    let last = view.resource_version().map(ResourceVersion::new);
-                    return Ok(TurnResult::Gone(last));
+                    return Ok(TurnResult::Released(newer));
                 }
                 let name = &persistence.finalizer;
                 match (need, finalizer::is_present(view, name)) {
@@ -309,6 +310,7 @@ impl<K> ObjectMachine<'_, K> {
             TurnResult::Written(newer) | TurnResult::Outdated(newer) if !now.stopping => {
                 return self.wrote(memory, newer, AfterState::Turn, now);
             }
+            TurnResult::Released(last) => return self.released(memory, last, now),
             TurnResult::Sleep(delay) => return self.rest(memory, NextCall::After(delay)),
             TurnResult::Hold(delay) => return self.rest(memory, NextCall::NotBefore(delay)),
             TurnResult::Settled(version) => memory.written = Some(version),
