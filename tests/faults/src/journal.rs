@@ -36,7 +36,7 @@ pub(crate) struct CallLine {
     pub(crate) born: u64,
     /// The number of the call in its process.
     pub(crate) call: u64,
-    pub(crate) step: JournalStep,
+    pub(crate) step: LoggedStep,
     pub(crate) handler: String,
     pub(crate) retry: u32,
     pub(crate) uid: String,
@@ -49,7 +49,7 @@ pub(crate) struct CallLine {
 /// A step of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum JournalStep {
+pub(crate) enum LoggedStep {
     /// The handler was called.
     Begin,
     /// It succeeded.
@@ -132,7 +132,7 @@ impl Journal {
             line,
             ended: false,
         };
-        call.write(JournalStep::Begin);
+        call.write(LoggedStep::Begin);
         call
     }
 
@@ -159,16 +159,16 @@ impl Journal {
 // === impl OpenCall ===
 
 impl OpenCall {
-    pub(crate) fn end(mut self, step: JournalStep) {
+    pub(crate) fn end(mut self, step: LoggedStep) {
         self.finish(step);
     }
 
-    fn finish(&mut self, step: JournalStep) {
+    fn finish(&mut self, step: LoggedStep) {
         self.ended = true;
         self.write(step);
     }
 
-    fn write(&self, step: JournalStep) {
+    fn write(&self, step: LoggedStep) {
         let line = CallLine {
             at: clock::now(),
             step,
@@ -187,7 +187,7 @@ impl OpenCall {
 impl Drop for OpenCall {
     fn drop(&mut self) {
         if !self.ended {
-            self.finish(JournalStep::Cut);
+            self.finish(LoggedStep::Cut);
         }
     }
 }

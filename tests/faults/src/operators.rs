@@ -181,10 +181,7 @@ impl OperatorSlot {
     /// Kills the process (-9) and starts the next one.
     pub(crate) async fn kill(&self) -> Result<(), TestFailure> {
         let mut running = self.running.lock().await;
-        if let Some(process) = &running.process {
-            let ending = process.kill().await?;
-            running.close(ending, false);
-        }
+        running.kill().await?;
         self.fill(&mut running)
     }
 
@@ -204,10 +201,7 @@ impl OperatorSlot {
     pub(crate) async fn abandon(&self) -> Result<(), TestFailure> {
         let mut running = self.running.lock().await;
         running.closed = true;
-        if let Some(process) = &running.process {
-            let ending = process.kill().await?;
-            running.close(ending, false);
-        }
+        running.kill().await?;
         Ok(())
     }
 
@@ -242,6 +236,17 @@ impl OperatorSlot {
 // === impl RunningSlot ===
 
 impl RunningSlot {
+    /// Kills the process, unless it has ended by itself in this moment.
+    async fn kill(&mut self) -> Result<(), TestFailure> {
+        let Some(process) = &self.process else {
+            return Ok(());
+        };
+        let alive = process.signal(Signal::KILL).is_ok();
+        let ending = process.wait().await?;
+        self.close(ending, !alive);
+        Ok(())
+    }
+
     fn close(&mut self, ending: Ending, by_itself: bool) {
         let Some(process) = self.process.take() else {
             return;

@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 
-use crate::journal::{CallLine, JournalStep};
+use crate::journal::{CallLine, LoggedStep};
 use crate::workload::CHANGED;
 
 /// What the journal gets wrong about the handler of changes, for every tenth object.
@@ -42,13 +42,13 @@ impl Sabotage {
         let other = 1 << 40;
         match (self, line.step) {
             (Self::Lost, _) => Vec::new(),
-            (Self::Repeated, JournalStep::Success) => vec![
+            (Self::Repeated, LoggedStep::Success) => vec![
                 line.clone(),
-                step(JournalStep::Begin, other),
-                step(JournalStep::Success, other),
+                step(LoggedStep::Begin, other),
+                step(LoggedStep::Success, other),
             ],
-            (Self::Overlapping, JournalStep::Begin) => {
-                vec![line.clone(), step(JournalStep::Begin, other)]
+            (Self::Overlapping, LoggedStep::Begin) => {
+                vec![line.clone(), step(LoggedStep::Begin, other)]
             }
             (Self::Overlapping, ended) => vec![step(ended, other), line.clone()],
             (Self::Repeated, _) => vec![line],

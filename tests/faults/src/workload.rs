@@ -17,7 +17,7 @@ use kopf_runtime::{
     ResourceSpec, Scope, StatusSubresource, TextTest, TimerHandler, WebhookHandler,
 };
 
-use crate::journal::{CallLine, Journal, JournalStep, OpenCall};
+use crate::journal::{CallLine, Journal, LoggedStep, OpenCall};
 use crate::sabotage::Sabotage;
 use crate::state::{DigestedState, GOLD, TIER, number_of};
 
@@ -195,7 +195,7 @@ fn gates(group: &'static str, handlers: &Arc<WorkloadHandlers>) -> ResourceHandl
             Box::pin(async move {
                 if cx.event_type() != WatchEventType::Deleted {
                     let call = begin(&handlers.journal, NOTICED, 0, cx.raw());
-                    call.end(JournalStep::Success);
+                    call.end(LoggedStep::Success);
                 }
                 Ok(())
             })
@@ -238,9 +238,9 @@ impl WorkloadHandlers {
         }
         let result = cx.run_subs().await;
         call.end(if result.is_ok() {
-            JournalStep::Success
+            LoggedStep::Success
         } else {
-            JournalStep::Retry
+            LoggedStep::Retry
         });
         result
     }
@@ -249,7 +249,7 @@ impl WorkloadHandlers {
     async fn steady(&self, cx: &mut DaemonContext<Value>) -> HandlerResult {
         let call = begin(&self.journal, STEADY, cx.retry(), &cx.raw());
         cx.stop().wait().await;
-        call.end(JournalStep::Success);
+        call.end(LoggedStep::Success);
         Ok(())
     }
 
@@ -268,7 +268,7 @@ impl WorkloadHandlers {
             let entries: BTreeMap<String, String> = entries.collect();
             self.journal.probe(tasks, entries);
         }
-        call.end(JournalStep::Success);
+        call.end(LoggedStep::Success);
         Ok(())
     }
 }
@@ -281,17 +281,17 @@ async fn change(journal: &Arc<Journal>, cx: &mut ChangeContext<Value>) -> Handle
     let plan = CallPlan::of(cx.uid(), &handler, &state);
     tokio::time::sleep(plan.duration).await;
     if cx.retry() < plan.retries {
-        call.end(JournalStep::Retry);
+        call.end(LoggedStep::Retry);
         let delay = Duration::from_millis(300);
         return Err(HandlerError::temporary("not yet").after(delay));
     }
     if plan.hopeless {
-        call.end(JournalStep::Failure);
+        call.end(LoggedStep::Failure);
         return Err(HandlerError::permanent("never"));
     }
     cx.patch()
         .status(json!({handler.replace(['/', '.'], "-"): state.edit}));
-    call.end(JournalStep::Success);
+    call.end(LoggedStep::Success);
     Ok(())
 }
 
@@ -303,7 +303,7 @@ fn begin(journal: &Arc<Journal>, handler: &str, retry: u32, object: &Value) -> O
         pid: 0,
         born: 0,
         call: 0,
-        step: JournalStep::Begin,
+        step: LoggedStep::Begin,
         handler: handler.to_owned(),
         retry,
         uid: text("uid"),

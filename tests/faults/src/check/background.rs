@@ -106,7 +106,8 @@ fn index(evidence: &Evidence) -> Vec<BrokenClaim> {
 /// The handler of watch events has got the final version of each gate.
 fn notices(evidence: &Evidence, calls: &Calls<'_>) -> Vec<BrokenClaim> {
     let mut broken = Vec::new();
-    for (name, gate) in &evidence.gates {
+    // Of several replicas, one handles gates, and another one may lead.
+    for (name, gate) in evidence.gates.iter().filter(|_| !evidence.elected) {
         let mut calls = calls.of_handler(&gate.uid, NOTICED).iter();
         if !calls.any(|call| call.begin.version == gate.version) {
             broken.push(Claim::NothingLost.broken(format!(

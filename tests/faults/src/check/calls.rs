@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Evidence;
-use crate::journal::{CallLine, JournalStep};
+use crate::journal::{CallLine, LoggedStep};
 use crate::operators::{OperatorLife, OperatorRole};
 use crate::state::DigestedState;
 use crate::watch_log::ObjectVersion;
@@ -14,7 +14,7 @@ use crate::workload::{MADE, RELEASED, RESIZED};
 pub(super) struct Call<'a> {
     pub(super) begin: &'a CallLine,
     /// The last step with its time, unless the process died or the call goes on.
-    pub(super) end: Option<(u64, JournalStep)>,
+    pub(super) end: Option<(u64, LoggedStep)>,
     /// The end of the call, or of its process; none if it goes on.
     pub(super) over: Option<u64>,
     pub(super) role: OperatorRole,
@@ -34,7 +34,7 @@ impl<'a> Calls<'a> {
         let mut open: BTreeMap<(i32, u64, u64), Call<'a>> = BTreeMap::new();
         for line in evidence.journal.calls() {
             let key = (line.pid, line.born, line.call);
-            if line.step == JournalStep::Begin {
+            if line.step == LoggedStep::Begin {
                 let life = life_of(line, &evidence.lives);
                 let call = Call {
                     begin: line,
@@ -141,7 +141,7 @@ impl Call<'_> {
     pub(super) fn is_final(&self) -> bool {
         matches!(
             self.end,
-            Some((_, JournalStep::Success | JournalStep::Failure))
+            Some((_, LoggedStep::Success | LoggedStep::Failure))
         )
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::calls::{Calls, scope};
 use super::{BrokenClaim, Claim, Evidence};
-use crate::journal::JournalStep;
+use crate::journal::LoggedStep;
 use crate::workload::{CHANGED, GILDED, MADE, PARTS, RELEASED, RESIZED, SUBS};
 
 pub(super) fn check(evidence: &Evidence, calls: &Calls<'_>) -> Vec<BrokenClaim> {
@@ -55,7 +55,7 @@ fn deletions(evidence: &Evidence, calls: &Calls<'_>) -> Vec<BrokenClaim> {
             continue;
         };
         let mut released = calls.of_handler(uid, RELEASED).iter();
-        let released = released.any(|call| matches!(call.end, Some((_, JournalStep::Success))));
+        let released = released.any(|call| matches!(call.end, Some((_, LoggedStep::Success))));
         if !released && !evidence.tampered.contains(uid) {
             let name = &held.name;
             broken.push(Claim::NothingLost.broken(format!(

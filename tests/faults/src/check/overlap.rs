@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::calls::{Call, Calls};
 use super::{BrokenClaim, Claim, Evidence};
-use crate::journal::JournalStep;
+use crate::journal::LoggedStep;
 use crate::workload::{NOTICED, STEADY, TICK};
 
 pub(super) fn check(evidence: &Evidence, calls: &Calls<'_>) -> Vec<BrokenClaim> {
@@ -60,7 +60,7 @@ fn overlaps(evidence: &Evidence, calls: &[&Call<'_>]) -> Vec<BrokenClaim> {
 
 /// The end of a call. A stopped process does nothing, and drops a call when it continues.
 fn over(evidence: &Evidence, call: &Call<'_>) -> Option<u64> {
-    let dropped = matches!(call.end, Some((_, JournalStep::Cut)));
+    let dropped = matches!(call.end, Some((_, LoggedStep::Cut)));
     let life = evidence
         .lives
         .iter()

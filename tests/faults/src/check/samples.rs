@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{BrokenClaim, Claim, Evidence, check};
 use crate::clock::SECOND;
 use crate::footprint::Footprint;
-use crate::journal::{CallLine, JournalContent, JournalLine, JournalStep, ProbeLine};
+use crate::journal::{CallLine, JournalContent, JournalLine, LoggedStep, ProbeLine};
 use crate::operators::{OperatorLife, OperatorRole};
 use crate::state::DigestedState;
 use crate::watch_log::{ObjectVersion, WatchLogContent};
@@ -85,16 +85,16 @@ impl Story {
             calls: 0,
         };
         for (number, handler) in [MADE, CHANGED, RESIZED].into_iter().enumerate() {
-            story.call(handler, 10, 1, number as u64, JournalStep::Success);
+            story.call(handler, 10, 1, number as u64, LoggedStep::Success);
         }
         let parent = story.open(PARTS, 10, 1, 10 * SECOND);
         for (number, handler) in SUBS.into_iter().enumerate() {
-            story.call(handler, 10, 1, 11 + number as u64, JournalStep::Success);
+            story.call(handler, 10, 1, 11 + number as u64, LoggedStep::Success);
         }
-        story.close(parent, 20 * SECOND, JournalStep::Success);
+        story.close(parent, 20 * SECOND, LoggedStep::Success);
         story.open(STEADY, 20, 1, 21 * SECOND);
         let last = REST / SECOND - 2;
-        story.call(TICK, 20, 1, last, JournalStep::Success);
+        story.call(TICK, 20, 1, last, LoggedStep::Success);
         story.probe("whole 1");
         story
     }
@@ -122,7 +122,7 @@ impl Story {
 
     /// The object had another state for a while, which one handler has handled; it has returned.
     pub(super) fn handled_other_state_last(mut self) -> Self {
-        self.call(CHANGED, 21, 2, 30, JournalStep::Success);
+        self.call(CHANGED, 21, 2, 30, LoggedStep::Success);
         let mut recorded = version(22, 2, Some(1));
         recorded.records.insert(CHANGED.to_owned(), true);
         self.evidence.watch.versions.push(recorded);
@@ -138,7 +138,7 @@ impl Story {
 
     pub(super) fn repeated_after_record(mut self, handler: &str) -> Self {
         self.next_process();
-        self.call(handler, 20, 1, 30, JournalStep::Success);
+        self.call(handler, 20, 1, 30, LoggedStep::Success);
         self
     }
 
@@ -146,24 +146,24 @@ impl Story {
         let mut recorded = version(15, 1, None);
         recorded.records.insert(handler.replace('/', "."), true);
         self.evidence.watch.versions.push(recorded);
-        self.call(handler, 15, 1, 30, JournalStep::Success);
+        self.call(handler, 15, 1, 30, LoggedStep::Success);
         self
     }
 
     pub(super) fn repeated_in_one_process(mut self, handler: &str) -> Self {
-        self.call(handler, 10, 1, 30, JournalStep::Success);
+        self.call(handler, 10, 1, 30, LoggedStep::Success);
         self
     }
 
     pub(super) fn repeated_by_the_next_process(mut self, handler: &str) -> Self {
         self.next_process();
-        self.call(handler, 10, 1, 30, JournalStep::Success);
+        self.call(handler, 10, 1, 30, LoggedStep::Success);
         self
     }
 
     pub(super) fn resumed_twice(mut self) -> Self {
-        self.call(RESUMED, 20, 1, 30, JournalStep::Success);
-        self.call(RESUMED, 20, 1, 32, JournalStep::Success);
+        self.call(RESUMED, 20, 1, 30, LoggedStep::Success);
+        self.call(RESUMED, 20, 1, 32, LoggedStep::Success);
         self
     }
 
@@ -171,8 +171,8 @@ impl Story {
     pub(super) fn overlapping(mut self, one: &str, other: &str) -> Self {
         let first = self.open(one, 5, 0, 40 * SECOND);
         let second = self.open(other, 5, 0, 41 * SECOND);
-        self.close(first, 42 * SECOND, JournalStep::Cut);
-        self.close(second, 43 * SECOND, JournalStep::Cut);
+        self.close(first, 42 * SECOND, LoggedStep::Cut);
+        self.close(second, 43 * SECOND, LoggedStep::Cut);
         self
     }
 
@@ -234,7 +234,7 @@ impl Story {
     }
 
     /// A call of one second that begins at this second.
-    fn call(&mut self, handler: &str, version: u64, edit: u64, second: u64, step: JournalStep) {
+    fn call(&mut self, handler: &str, version: u64, edit: u64, second: u64, step: LoggedStep) {
         let line = self.open(handler, version, edit, second * SECOND);
         self.close(line, second * SECOND + SECOND / 2, step);
     }
@@ -247,7 +247,7 @@ impl Story {
             pid,
             born: 0,
             call: self.calls,
-            step: JournalStep::Begin,
+            step: LoggedStep::Begin,
             handler: handler.to_owned(),
             retry: 0,
             uid: "u1".to_owned(),
@@ -260,7 +260,7 @@ impl Story {
         line
     }
 
-    fn close(&mut self, line: CallLine, at: u64, step: JournalStep) {
+    fn close(&mut self, line: CallLine, at: u64, step: LoggedStep) {
         let line = CallLine { at, step, ..line };
         self.evidence.journal.lines.push(JournalLine::Call(line));
     }
