@@ -101,7 +101,8 @@ impl<'a> Calls<'a> {
                 if version.records.get(&key) == Some(&true) {
                     return Some(version.version);
                 }
-                let moved = version.base.as_ref() != base;
+                // With records left, a base does not say that all handlers have ended on it.
+                let moved = version.base.as_ref() != base && version.records.is_empty();
                 let fits = |base: &DigestedState| {
                     scope(handler, base) == scope(handler, &call.begin.state)
                 };
