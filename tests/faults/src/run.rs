@@ -135,8 +135,8 @@ async fn measure(stage: &Stage) -> Result<Footprint, TestFailure> {
     let (pid, tasks) = eventually("the operator reports what it uses", async || {
         let journal = JournalContent::read(&stage.journal).ok()?;
         let pids = stage.pids().await;
-        let probes = pids.iter().filter_map(|pid| journal.last_probe(*pid));
-        let probe = probes.filter(|probe| probe.at > from).last()?;
+        let mut probes = pids.iter().filter_map(|pid| journal.last_probe(*pid));
+        let probe = probes.rfind(|probe| probe.at > from)?;
         Some((probe.pid, probe.tasks))
     })
     .await?;

@@ -320,9 +320,9 @@ impl CallPlan {
         let number = number_of(&format!("{uid} {handler} {}", state.whole));
         Self {
             duration: Duration::from_millis(1 + number % 40),
-            retries: u32::from((number >> 8) % 4 == 0),
+            retries: u32::from((number >> 8).is_multiple_of(4)),
             // An object whose deletion fails for good would be gone without a success.
-            hopeless: handler != RELEASED && (number >> 16) % 20 == 0,
+            hopeless: handler != RELEASED && (number >> 16).is_multiple_of(20),
         }
     }
 }

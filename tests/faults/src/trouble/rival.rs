@@ -15,7 +15,7 @@ const LEAST: Duration = Duration::from_secs(3);
 pub(super) async fn fight(stage: &Stage, lasts: Duration) -> Result<(), TestFailure> {
     stage.rival.start().await?;
     sleep(LEAST + lasts).await;
-    if lasts.as_millis() % 2 == 0 {
+    if lasts.as_millis().is_multiple_of(2) {
         stage.rival.terminate().await?;
     } else {
         stage.rival.abandon().await?;
