@@ -11,10 +11,10 @@ async fn a_program_reads_an_index_of_its_embedded_operator_and_stops_it() -> Tes
     let fixture = ExampleFixture::open("12-embedded", "embedded-operator").await?;
     let program = fixture.start_without_arguments()?;
     program.wait_for_log("The operator is ready.").await?;
-    program.wait_for_log("The cluster has [].").await?;
+    program.wait_for_log("The cluster has {}.").await?;
     fixture.apply_object().await?;
     program
-        .wait_for_log("The cluster has [\"kopf-example-1=value\"].")
+        .wait_for_log("The cluster has {\"kopf-example-1=value\"}.")
         .await?;
     program
         .wait_for_log("kopf-example-1 is handled by an embedded operator")
@@ -23,7 +23,7 @@ async fn a_program_reads_an_index_of_its_embedded_operator_and_stops_it() -> Tes
     let edit = json!({"spec": {"field": "changed"}});
     examples.merge(EXAMPLE, edit).await?;
     program
-        .wait_for_log("The cluster has [\"kopf-example-1=changed\"].")
+        .wait_for_log("The cluster has {\"kopf-example-1=changed\"}.")
         .await?;
     assert_eq!(program.terminate().await?, Ending::Exit(0));
     assert!(program.log().contains("The operator has stopped."));

@@ -19,7 +19,7 @@ async fn a_timer_reads_pods_by_label_and_by_phase_from_indices() -> TestResult {
     pods.merge_status("before", runs.clone()).await?;
     fixture.apply_object().await?;
     let operator = fixture.start()?;
-    operator.wait_for_log("running here: [\"before\"]").await?;
+    operator.wait_for_log("running here: {\"before\"}").await?;
     let first = operator.wait_for_log("with one of the same labels").await?;
     assert!(first.ends_with(": {\"before\"}"), "{first}");
 
