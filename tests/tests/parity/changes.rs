@@ -170,7 +170,7 @@ async fn a_field_handler_is_called_when_its_field_is_added_changed_and_removed()
         .await?;
         run.merge(
             "one",
-            json!({"metadata": {"labels": {"a": "3", "b": null}}}),
+            json!({"metadata": {"labels": {"a": "3", "b": null, "app.kubernetes.io/name": null}}}),
         )
         .await?;
         run.note("one", "relabelled", |it| {
