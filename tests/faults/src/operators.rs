@@ -25,7 +25,7 @@ const KEPT_LINES: usize = 40;
 
 /// What all processes of the operator have in common.
 #[derive(Clone, Debug)]
-pub(crate) struct OperatorSetup {
+pub(crate) struct ReplicaSetup {
     pub(crate) kubeconfig: PathBuf,
     pub(crate) journal: PathBuf,
     pub(crate) group: String,
@@ -64,7 +64,7 @@ pub(crate) struct OperatorLife {
 /// A place for one process, which is always filled again.
 #[derive(Debug)]
 pub(crate) struct OperatorSlot {
-    setup: OperatorSetup,
+    setup: ReplicaSetup,
     role: OperatorRole,
     identity: String,
     /// Whether this process has the webhooks.
@@ -84,7 +84,7 @@ struct RunningSlot {
 // === impl OperatorSlot ===
 
 impl OperatorSlot {
-    pub(crate) fn new(setup: &OperatorSetup, role: OperatorRole, identity: &str) -> Self {
+    pub(crate) fn new(setup: &ReplicaSetup, role: OperatorRole, identity: &str) -> Self {
         Self {
             setup: setup.clone(),
             role,

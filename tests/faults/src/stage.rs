@@ -18,7 +18,7 @@ use kube::core::ApiResource;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::operators::{OperatorRole, OperatorSetup, OperatorSlot};
+use crate::operators::{OperatorRole, OperatorSlot, ReplicaSetup};
 use crate::plan::RunPlan;
 use crate::watch_log::ObjectVersion;
 
@@ -74,7 +74,7 @@ impl Stage {
         let journal = folder.join("journal.jsonl");
         // A folder that is kept may have the journal of an earlier run.
         std::fs::write(&journal, "")?;
-        let setup = OperatorSetup {
+        let setup = ReplicaSetup {
             kubeconfig: proxy.kubeconfig().to_owned(),
             journal: journal.clone(),
             group: sandbox.group().to_owned(),
