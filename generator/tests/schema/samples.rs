@@ -62,7 +62,9 @@ fn words(key: &str) -> (&'static [&'static str], &'static [&'static str]) {
             &["Bad", "r#match", "self", "a-b", ""],
         ),
         "index" => (&["by_name", "by_node", "match"], &["By Name"]),
-        "when" | "predicate" => (&["is_due", "is_new", "is_other", "where"], &["Is due"]),
+        "when" | "predicate" | "all" | "any" | "none" | "not" => {
+            (&["is_due", "is_new", "is_other", "where"], &["Is due"])
+        }
         "id" => (&["other", "Some.id", "a/b"], &["no id"]),
         "keys" => (&["String", "(String, u32)", "u64"], &["&str", "f64"]),
         "values" => (&["String", "Vec<u8>", "Option<String>", "f64"], &["oops<"]),
@@ -123,7 +125,10 @@ pub(crate) fn values(root: &Value, schema: &Value, key: &str) -> BoxedStrategy<V
         .get("anyOf")
         .or_else(|| keywords.get("oneOf").filter(|_| !is_object));
     if let Some(schemas) = alternatives.and_then(Value::as_array) {
-        return one_of(schemas.iter().map(|schema| {
+        // Combinations contain combinations without end; these contain conditions only.
+        let is_inside = COMBINING_KEYS.contains(&key);
+        let schemas = schemas.iter().filter(|it| !(is_inside && combines(it)));
+        return one_of(schemas.map(|schema| {
             let weight = if schema["type"] == "null" { 1 } else { 6 };
             (weight, values(root, schema, key))
         }));
@@ -136,6 +141,14 @@ pub(crate) fn values(root: &Value, schema: &Value, key: &str) -> BoxedStrategy<V
         Some(name) => typed(root, keywords, name, key),
         None => anything(),
     }
+}
+
+/// The keys of combined conditions.
+const COMBINING_KEYS: [&str; 4] = ["all", "any", "none", "not"];
+
+fn combines(schema: &Value) -> bool {
+    let mut keys = COMBINING_KEYS.iter();
+    keys.any(|key| schema["properties"].get(key).is_some())
 }
 
 fn one_of(choices: impl Iterator<Item = (u32, BoxedStrategy<Value>)>) -> BoxedStrategy<Value> {
