@@ -222,10 +222,12 @@ impl ManifestReader<'_> {
 
     /// `{value: …}` or `{predicate: name}`.
     fn explicit_filter(&mut self, node: &Node, what: &'static str) -> Option<ValueFilter> {
-        let combination = node.as_map().into_iter().flatten().find(|entry| {
-            let entries = node.as_map().map_or(0, <[_]>::len);
-            entries > 1 && matches!(&*entry.key.name, "all" | "any" | "none" | "not")
-        });
+        let entries = node.as_map().unwrap_or_default();
+        let alone = entries.len() == 1;
+        let mut entries = entries.iter();
+        let combination = entries
+            .find(|entry| matches!(&*entry.key.name, "all" | "any" | "none" | "not"))
+            .filter(|_| !alone);
         if let Some(entry) = combination {
             let key = &entry.key.name;
             self.push(
@@ -239,7 +241,6 @@ impl ManifestReader<'_> {
             return None;
         }
         let mut fields = self.fields(node, what)?;
-        let alone = node.as_map().is_some_and(|entries| entries.len() == 1);
         let value = fields.optional("value");
         let predicate = fields
             .optional("predicate")

@@ -12,6 +12,7 @@ use kopf_core::handler::{HandlerSpec, Trigger};
 use kopf_core::machine::object::NextCall;
 use kopf_core::outcome::{Consequence, HandlerFailure, Outcome};
 use kopf_core::progress::record::Record;
+use kopf_core::time;
 use kopf_core::turn::{LeaveReason, Turn, TurnOutcome};
 use tracing::{debug, error, info};
 
@@ -110,13 +111,7 @@ pub(crate) fn report_finalizer(change: FinalizerNeed) {
 /// Logs why nothing is done for a state, or until when the object sleeps.
 pub(crate) fn report_rest(next: NextCall, left: Option<LeaveReason>) {
     match (next, left) {
-        (NextCall::After(delay), _) => {
-            let until = Timestamp::now() + delay;
-            debug!(
-                "Sleeping for {:.1} seconds, until {until:.0}, for the delayed handlers.",
-                delay.as_secs_f64()
-            );
-        }
+        (NextCall::After(delay), _) => debug!("{}", sleeping(delay, Timestamp::now())),
         (NextCall::Forget, _) => debug!("Deleted, really deleted, and we are notified."),
         (_, Some(LeaveReason::Released)) => {
             debug!("Deletion, but we are done with it, and we do not care.");
@@ -129,6 +124,12 @@ pub(crate) fn report_rest(next: NextCall, left: Option<LeaveReason>) {
         }
         (NextCall::AwaitChange | NextCall::NotBefore(_), None | Some(LeaveReason::Gone)) => {}
     }
+}
+
+/// A handler may ask for any delay, longer than time lasts.
+fn sleeping(delay: Duration, now: Timestamp) -> String {
+    let (seconds, until) = (delay.as_secs_f64(), time::after(now, delay));
+    format!("Sleeping for {seconds:.1} seconds, until {until:.0}, for the delayed handlers.")
 }
 
 /// Logs and posts that all handlers of an object are done for now.
@@ -299,6 +300,17 @@ mod tests {
         HandlerFailure::Other {
             message: "oops".to_owned(),
         }
+    }
+
+    #[test]
+    fn a_sleep_may_be_as_long_as_the_handler_likes() {
+        let now = Timestamp::UNIX_EPOCH;
+        assert_eq!(
+            sleeping(Duration::from_millis(90_500), now),
+            "Sleeping for 90.5 seconds, until 1970-01-01T00:01:30Z, for the delayed handlers."
+        );
+        let endless = sleeping(Duration::MAX, now);
+        assert!(endless.contains("until 9999-12-30T"), "{endless}");
     }
 
     #[test]

@@ -86,8 +86,10 @@ impl ObjectWriter<'_> {
                 PatchEndpoint::Object => "resource",
                 PatchEndpoint::Status => "status",
             };
-            let patch = || log_text::patch(self.api.name(), *content);
-            debug!("{form}-patching the {part} with: {}", patch());
+            debug!(
+                "{form}-patching the {part} with: {}",
+                log_text::patch(self.api.name(), *content)
+            );
         }
         let namespace = self.key.namespace.as_deref();
         let sent = self.api.request_object(namespace, &self.key.name, request);
