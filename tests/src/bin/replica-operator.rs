@@ -112,8 +112,8 @@ fn main() -> ExitCode {
     if let Ok(lease) = env::var("REPLICA_LEASE") {
         operator = operator.leader_election(LeaderElectionSettings {
             name: Some(lease),
-            lease_duration: Duration::from_secs(3),
-            renew_deadline: Duration::from_secs(2),
+            lease_duration: Duration::from_secs(6),
+            renew_deadline: Duration::from_secs(3),
             retry_period: Duration::from_millis(500),
             ..LeaderElectionSettings::default()
         });

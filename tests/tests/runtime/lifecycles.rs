@@ -142,7 +142,7 @@ async fn sub_handlers_have_their_own_filters_limits_and_error_modes() -> TestRes
             });
         }
         let counted = Arc::clone(&counted);
-        let short = SubHandler::new("short").timeout(Duration::from_secs(1));
+        let short = SubHandler::new("short").timeout(Duration::from_secs(3));
         cx.sub(short.param(json!({"of": "one"})), move |cx| {
             assert_eq!(cx.param(), Some(&json!({"of": "one"})));
             counted[4].fetch_add(1, Ordering::Relaxed);

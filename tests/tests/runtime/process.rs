@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use kopf_runtime::Settings;
 use kopf_tests::child_process::{ChildProcess, ChildProcessBuilder, Ending, Signal};
 use kopf_tests::{Objects, Sandbox, TestFailure, TestResult};
 use serde_json::json;
@@ -332,7 +333,10 @@ async fn stopping_under_load_is_quick_and_loses_nothing() -> TestResult {
     print(&format!("stopped in {stopping:?}: {counts}"));
     assert!(before < OBJECTS, "there was no load");
     assert_eq!(before + after, OBJECTS, "each handler was called once");
-    assert!(stopping < Duration::from_secs(5), "{stopping:?}");
+    assert!(
+        stopping < Settings::default().shutdown.grace,
+        "{stopping:?}"
+    );
     Ok(())
 }
 

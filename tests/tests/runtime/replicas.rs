@@ -13,12 +13,14 @@ use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 
 /// The lease settings of `replica-operator`.
-pub(crate) const LEASE: Duration = Duration::from_secs(3);
-pub(crate) const RENEW_DEADLINE: Duration = Duration::from_secs(2);
+pub(crate) const LEASE: Duration = Duration::from_secs(6);
+pub(crate) const RENEW_DEADLINE: Duration = Duration::from_secs(3);
 pub(crate) const RETRY: Duration = Duration::from_millis(500);
 
-/// The delay of a busy machine between an action and its log line.
-pub(crate) const NOISE: Duration = Duration::from_millis(250);
+/// The delay of a busy machine between an action and its log line. It is shorter than the time
+/// between the renew deadline and the end of the lease: what is not late by more than this happened
+/// before another replica could hold the lease.
+pub(crate) const NOISE: Duration = Duration::from_secs(2);
 
 /// Replicas that compete for one lease.
 pub(crate) struct Replicas {

@@ -152,8 +152,9 @@ async fn a_replica_that_never_led_fills_the_indices_for_its_webhooks() -> TestRe
     let election = || LeaderElectionSettings {
         name: Some("shared".to_owned()),
         namespace: Some(fixture.sandbox.namespace().to_owned()),
-        lease_duration: Duration::from_secs(3),
-        renew_deadline: Duration::from_secs(2),
+        // The leader keeps the lease on a busy machine, and releases it when it stops.
+        lease_duration: Duration::from_secs(60),
+        renew_deadline: Duration::from_secs(50),
         retry_period: Duration::from_millis(500),
     };
     let leader = Operator::new("leader")
