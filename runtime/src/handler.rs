@@ -57,11 +57,18 @@ pub struct FieldHandler {
 }
 
 /// A handler of all watch events of objects, which keeps no progress on them.
+///
+/// By default it is called once for each event. With [`retries`](Self::retries), or with
+/// [`errors(ErrorMode::Temporary)`](Self::errors), a call that failed is repeated with the same
+/// event: in memory, until the handler is called for a newer event of the object, or until the
+/// operator stops or pauses.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct EventHandler {
     id: &'static str,
     options: Options,
+    /// None: as Kopf does, errors are logged, and that is all.
+    errors: Option<ErrorMode>,
 }
 
 /// An index function: it returns the keys and values of an object in an index.
@@ -175,12 +182,6 @@ macro_rules! options {
                 self
             }
 
-            /// Sets how arbitrary errors are treated: those that are neither temporary nor permanent.
-            pub fn errors(mut self, mode: ErrorMode) -> Self {
-                self.options.policy.errors = mode;
-                self
-            }
-
             /// The maximum number of attempts.
             pub fn retries(mut self, retries: u32) -> Self {
                 self.options.policy.retries = Some(retries);
@@ -209,13 +210,31 @@ macro_rules! options {
     };
 }
 
-use options;
+/// The treatment of errors, for all handlers but event handlers.
+macro_rules! error_option {
+    ($handler:ident) => {
+        impl $handler {
+            /// Sets how arbitrary errors are treated: those that are neither temporary nor permanent.
+            pub fn errors(mut self, mode: ErrorMode) -> Self {
+                self.options.policy.errors = mode;
+                self
+            }
+        }
+    };
+}
+
+use {error_option, options};
 
 options!(ChangeHandler);
 options!(FieldHandler);
 options!(EventHandler);
 options!(IndexHandler);
 options!(SubHandler);
+
+error_option!(ChangeHandler);
+error_option!(FieldHandler);
+error_option!(IndexHandler);
+error_option!(SubHandler);
 
 // === impl ChangeHandler ===
 
@@ -320,9 +339,17 @@ impl FieldHandler {
 impl EventHandler {
     /// A handler with this id.
     pub fn new(id: &'static str) -> Self {
-        let mut options = Options::default();
-        options.policy.errors = ErrorMode::Ignored;
-        Self { id, options }
+        Self {
+            id,
+            options: Options::default(),
+            errors: None,
+        }
+    }
+
+    /// Sets how arbitrary errors are treated: those that are neither temporary nor permanent.
+    pub fn errors(mut self, mode: ErrorMode) -> Self {
+        self.errors = Some(mode);
+        self
     }
 
     /// Only if the value of this field passes the test.
@@ -334,8 +361,21 @@ impl EventHandler {
         self
     }
 
-    pub(crate) fn declare(self) -> HandlerDeclaration {
-        let id = HandlerId::new(self.id);
+    pub(crate) fn declare(mut self) -> HandlerDeclaration {
+        let id = match &self.options.filters.field {
+            Some(field) => HandlerId::of_field(self.id, &field.path),
+            None => HandlerId::new(self.id),
+        };
+        let policy = &mut self.options.policy;
+        let is_repeated = policy.retries.is_some() || self.errors == Some(ErrorMode::Temporary);
+        if !is_repeated {
+            policy.retries = Some(1);
+        }
+        policy.errors = match self.errors {
+            Some(mode) => mode,
+            None if is_repeated => ErrorMode::Temporary,
+            None => ErrorMode::Ignored,
+        };
         self.options.declare(&id, &[Trigger::Event])
     }
 }

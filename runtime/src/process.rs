@@ -7,6 +7,7 @@
 pub(crate) mod batch;
 mod event_handlers;
 pub(crate) mod execute;
+mod failed_event_calls;
 mod handler_call;
 pub(crate) mod kind;
 pub(crate) mod kinds;
@@ -34,6 +35,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, debug, error, info, warn};
 
 use self::batch::{ByteBudget, WaitingEvent, WaitingEvents};
+use self::failed_event_calls::FailedEventCalls;
 pub(crate) use self::kind::HandledKind;
 use self::kinds::HandledKinds;
 use self::sleeping_state::SleepingState;
@@ -66,6 +68,13 @@ pub(crate) struct Pipeline {
     budget: ByteBudget,
 }
 
+/// The memory of an object between two calls.
+#[derive(Default)]
+pub(crate) struct PipelineMemory {
+    object: ObjectMemory<SleepingState>,
+    failed_event_calls: FailedEventCalls,
+}
+
 /// The handling of one object during one call of the pipeline.
 struct ObjectHandling<'a> {
     kind: Arc<HandledKind>,
@@ -76,6 +85,7 @@ struct ObjectHandling<'a> {
     pause_gate: &'a PauseGate,
     stop: &'a CancellationToken,
     origin: Instant,
+    budget: &'a ByteBudget,
     subject: ObjectRef,
 }
 
@@ -115,6 +125,7 @@ impl Pipeline {
             pause_gate: &self.services.pause_gate,
             stop: &self.stop,
             origin: self.origin,
+            budget: &self.budget,
             subject: kind.subject(key),
             kind,
         }
@@ -124,19 +135,26 @@ impl Pipeline {
 impl QueueRules for Pipeline {
     type Key = Arc<ObjectKey>;
     type Batch = WaitingEvents;
-    type Memory = ObjectMemory<SleepingState>;
+    type Memory = PipelineMemory;
 
     fn survives_pause(&self, batch: &WaitingEvents) -> bool {
         batch.survives_pause()
     }
 
     fn drop_plan(&self, memory: &mut Self::Memory) {
-        memory.drop_plan();
+        memory.object.drop_plan();
+        memory.failed_event_calls.clear();
+    }
+
+    fn is_gone(&self, memory: &Self::Memory) -> bool {
+        memory.failed_event_calls.is_gone()
     }
 
     fn is_redundant(&self, key: &Self::Key, memory: &Self::Memory, batch: &WaitingEvents) -> bool {
         let needs_each_event = self.kind(key).batch_mode() == BatchMode::EveryEvent;
-        let redundant = memory.is_redundant(&batch.summary(), needs_each_event);
+        let redundant = memory
+            .object
+            .is_redundant(&batch.summary(), needs_each_event);
         if redundant {
             debug!(object = %key, "Ignored: the event is not newer than our last write.");
         }
@@ -196,9 +214,13 @@ impl Processor for Pipeline {
         };
         match keep {
             KeptState::Nothing => {}
-            KeptState::Unread => memory.plan(SleepingState::Unread),
-            KeptState::State(state) => memory.plan(SleepingState::new(&state, &self.budget)),
+            KeptState::Unread => memory.object.plan(SleepingState::Unread),
+            KeptState::State(state) => {
+                let sleeping = SleepingState::new(&state, &self.budget);
+                memory.object.plan(sleeping);
+            }
         }
+        let next = memory.failed_event_calls.next_call(next, Instant::now());
         if next == NextCall::Forget {
             for memos in handling.kind.memos() {
                 memos.forget(&key.uid);
@@ -230,12 +252,12 @@ impl ObjectHandling<'_> {
     async fn drive(
         &self,
         machine: &mut ObjectMachine<'_, SleepingState>,
-        memory: &mut ObjectMemory<SleepingState>,
+        memory: &mut PipelineMemory,
         batch: &mut Option<WaitingEvents>,
         mut input: ObjectInput,
     ) -> Rest {
         loop {
-            machine.step(memory, input, &self.writer().now());
+            machine.step(&mut memory.object, input, &self.writer().now());
             if machine.has_begun_turns() {
                 // Handlers may take long, and other objects need the byte budget.
                 *batch = None;
@@ -244,6 +266,11 @@ impl ObjectHandling<'_> {
                 ObjectEffect::Rest(rest) => {
                     report::report_rest(rest.next, machine.left());
                     return rest.clone();
+                }
+                ObjectEffect::CallEventHandlers => {
+                    let failed = &mut memory.failed_event_calls;
+                    let called = self.call_event_handlers(batch.as_ref(), failed).await;
+                    ObjectInput::EventHandlersCalled(called)
                 }
                 effect @ ObjectEffect::Send(_) => {
                     report::report_finalizer(machine.finalizer_change());
@@ -274,9 +301,6 @@ impl ObjectHandling<'_> {
                 Some(answer) => ObjectInput::Answer(answer),
                 None => ObjectInput::Continue,
             },
-            ObjectEffect::CallEventHandlers => {
-                ObjectInput::EventHandlersCalled(self.call_event_handlers(batch).await)
-            }
             ObjectEffect::Reconcile(view) => ObjectInput::Reconciled {
                 holds: self.reconcile_background(view),
             },

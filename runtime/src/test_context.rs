@@ -35,7 +35,7 @@ use crate::context::Old;
 use crate::context::background::BackgroundInputs;
 use crate::context::change::{ChangeContext, ChangeInputs};
 use crate::context::daemon::DaemonContext;
-use crate::context::event::EventContext;
+use crate::context::event::{EventContext, EventInputs};
 use crate::context::field::FieldContext;
 use crate::context::index::{IndexContext, IndexInputs};
 use crate::context::mutation::MutationContext;
@@ -244,8 +244,17 @@ impl TestContext {
     /// # Panics
     /// If the object does not fit its type.
     pub fn event<K: DeserializeOwned>(self, event_type: WatchEventType) -> EventContext<K> {
-        let (object, scope) = (decode(&self.object), self.scope());
-        EventContext::new(object, Arc::new(self.object), scope, event_type)
+        let inputs = EventInputs {
+            scope: self.scope(),
+            event_type,
+            handler: self.handler,
+            param: None,
+            retry: self.retry,
+            started: Timestamp::now(),
+            runtime: Duration::ZERO,
+            raw: Arc::new(self.object),
+        };
+        EventContext::new(decode(&inputs.raw), inputs)
     }
 
     /// The context of a timer.

@@ -50,6 +50,14 @@ fn options_that_contradict_each_other_are_errors() {
             "an event handler has no `old`",
         ),
         (
+            "{on: event, fn: f, errors: permanent}",
+            "`errors` means nothing here: an event handler is called once for each event",
+        ),
+        (
+            "{on: event, fn: f, backoff: 5s}",
+            "`backoff` means nothing here: an event handler is called once for each event",
+        ),
+        (
             "{on: create, fn: f, optional: true}",
             "`optional` is for delete handlers",
         ),

@@ -31,6 +31,9 @@ pub trait QueueRules {
     /// Drops the state that was being handled: another operator may change it during a pause.
     fn drop_plan(&self, memory: &mut Self::Memory);
 
+    /// True if the object is gone, and only a planned call kept its memory.
+    fn is_gone(&self, memory: &Self::Memory) -> bool;
+
     /// True if this batch needs no worker, as it holds nothing new.
     fn is_redundant(&self, key: &Self::Key, memory: &Self::Memory, batch: &Self::Batch) -> bool;
 }
@@ -167,12 +170,14 @@ impl<R: QueueRules, T, S: BuildHasher + Default> ObjectQueue<R, T, S> {
     fn drop_pending(&mut self, rules: &R, effects: &mut impl QueueEffects<R::Key, Timer = T>) {
         effects.clear_ready();
         effects.cancel_all();
-        self.entries.values_mut().for_each(|entry| {
+        self.entries.retain(|_, entry| {
             entry.pending.take_if(|batch| !rules.survives_pause(batch));
-            if !matches!(entry.phase, EntryPhase::Working) {
-                rules.drop_plan(&mut entry.memory);
-                entry.phase = EntryPhase::Idle;
+            if matches!(entry.phase, EntryPhase::Working) {
+                return true;
             }
+            rules.drop_plan(&mut entry.memory);
+            entry.phase = EntryPhase::Idle;
+            entry.pending.is_some() || !rules.is_gone(&entry.memory)
         });
         // A pause may be over before the queue notices it: what survived is to be requeued too.
         self.paused = true;
@@ -269,6 +274,8 @@ impl<R: QueueRules, T, S: BuildHasher + Default> ObjectQueue<R, T, S> {
             if entry.pending.is_some() && !self.paused {
                 entry.phase = EntryPhase::Queued;
                 effects.ready(key);
+            } else if entry.pending.is_none() && rules.is_gone(&entry.memory) {
+                self.entries.remove(&key);
             }
             return;
         }

@@ -1,12 +1,16 @@
 //! The context of event handlers: they are called for every watch event and keep no progress.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use jiff::Timestamp;
+use kopf_core::handler::HandlerId;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::accessors::{
-    adoption_accessors, event_accessors, existing_object_accessors, object_accessors,
+    adoption_accessors, attempt_accessors, event_accessors, existing_object_accessors,
+    handler_accessors, object_accessors,
 };
 use super::blocking::blocking_accessors;
 use super::change::ResultSlot;
@@ -18,12 +22,22 @@ use crate::watch::WatchEventType;
 /// The context of an event handler: one watch event of an object.
 pub struct EventContext<K> {
     object: K,
-    raw: Arc<Value>,
-    scope: HandlerScope,
-    event_type: WatchEventType,
+    inputs: EventInputs,
     pub(crate) draft: DraftSlot<K>,
     pub(crate) patch: Patch,
     pub(crate) result: ResultSlot,
+}
+
+/// The event and the handler that is called for it.
+pub(crate) struct EventInputs {
+    pub(crate) raw: Arc<Value>,
+    pub(crate) scope: HandlerScope,
+    pub(crate) event_type: WatchEventType,
+    pub(crate) handler: HandlerId,
+    pub(crate) param: Option<Arc<Value>>,
+    pub(crate) retry: u32,
+    pub(crate) started: Timestamp,
+    pub(crate) runtime: Duration,
 }
 
 impl DraftSource for Arc<Value> {
@@ -37,17 +51,10 @@ impl DraftSource for Arc<Value> {
 }
 
 impl<K> EventContext<K> {
-    pub(crate) fn new(
-        object: K,
-        raw: Arc<Value>,
-        scope: HandlerScope,
-        event_type: WatchEventType,
-    ) -> Self {
+    pub(crate) fn new(object: K, inputs: EventInputs) -> Self {
         Self {
             object,
-            raw,
-            scope,
-            event_type,
+            inputs,
             draft: DraftSlot::default(),
             patch: Patch::default(),
             result: ResultSlot::default(),
@@ -56,7 +63,7 @@ impl<K> EventContext<K> {
 
     /// The type of the watch event.
     pub fn event_type(&self) -> WatchEventType {
-        self.event_type
+        self.inputs.event_type
     }
 
     /// The object as the watch event has it; its last state if it was deleted.
@@ -66,7 +73,7 @@ impl<K> EventContext<K> {
 
     /// The object as the API server sent it.
     pub fn raw(&self) -> &Value {
-        &self.raw
+        &self.inputs.raw
     }
 
     /// Sets the result of the handler, which the runtime writes to `status.<handler id>`.
@@ -78,9 +85,11 @@ impl<K> EventContext<K> {
     }
 }
 
-object_accessors!(EventContext, scope);
-existing_object_accessors!(EventContext, scope);
-adoption_accessors!(EventContext, scope);
+object_accessors!(EventContext, inputs.scope);
+existing_object_accessors!(EventContext, inputs.scope);
+adoption_accessors!(EventContext, inputs.scope);
+handler_accessors!(EventContext, inputs);
+attempt_accessors!(EventContext, inputs);
 blocking_accessors!(EventContext);
-draft_accessors!(EventContext, patch, raw);
-event_accessors!(EventContext, scope);
+draft_accessors!(EventContext, patch, inputs.raw);
+event_accessors!(EventContext, inputs.scope);

@@ -8,11 +8,10 @@ use kopf_core::background::stopping::StopPolicy;
 use kopf_core::background::timing::TimerTiming;
 use kopf_core::cause::Subject;
 use kopf_core::handler::filter::{Combined, FieldFilter, FieldTest, TextTest, ValueTest, WhenTest};
-use kopf_core::handler::retry::ErrorMode;
 use kopf_core::handler::{HandlerId, Trigger};
 use serde_json::Value;
 
-use super::{HandlerDeclaration, Options, options};
+use super::{ErrorMode, HandlerDeclaration, Options, error_option, options};
 use crate::handler::patch::field_path;
 
 /// The shortest interval between two log lines about a daemon that does not stop.
@@ -47,6 +46,8 @@ pub(crate) enum InitialDelay {
 
 options!(DaemonHandler);
 options!(TimerHandler);
+error_option!(DaemonHandler);
+error_option!(TimerHandler);
 
 // === impl DaemonHandler ===
 

@@ -71,6 +71,13 @@ impl ByteBudget {
         self.reserve(bytes, self.bytes / 2).ok()
     }
 
+    /// Reserves bytes for a text that cannot be read again, even if they exceed the budget.
+    pub(crate) fn reserve_beyond(&self, bytes: usize) -> ReservedBytes {
+        match self.reserve(bytes, self.bytes) {
+            Ok(reserved) | Err(reserved) => reserved,
+        }
+    }
+
     /// Reserves bytes; the reservation is an error if more than the limit is taken then.
     fn reserve(&self, bytes: usize, limit: usize) -> Result<ReservedBytes, ReservedBytes> {
         let taken = self.taken.fetch_add(bytes, Ordering::Relaxed);

@@ -171,6 +171,7 @@ impl HandledKind {
         match &handler.function {
             HandlerFunction::Event(function) => Some(EventHandlerRef {
                 function: &**function,
+                param: handler.param.clone(),
                 metrics: &handler.metrics,
                 memos: handler.memos.as_deref(),
             }),
@@ -196,9 +197,10 @@ pub(crate) struct ChangeHandlerRef<'a> {
     pub(crate) memos: Option<&'a Memos>,
 }
 
-/// The function of an event handler with its metrics.
+/// The function of an event handler with its parameter and metrics.
 pub(crate) struct EventHandlerRef<'a> {
     pub(crate) function: &'a dyn EventFunction,
+    pub(crate) param: Option<Arc<Value>>,
     pub(crate) metrics: &'a HandlerMetrics,
     pub(crate) memos: Option<&'a Memos>,
 }

@@ -23,6 +23,9 @@ const SURVIVING: u32 = 99;
 /// Items with this number need no worker.
 const REDUNDANT: u32 = 98;
 
+/// The item after which an object is gone.
+const GONE: u32 = 1000;
+
 /// Added to the memory of an object whose plan was dropped.
 const PLAN_DROPPED: u32 = 100;
 
@@ -59,6 +62,10 @@ impl QueueRules for Recorder {
         *memory += PLAN_DROPPED;
     }
 
+    fn is_gone(&self, memory: &u32) -> bool {
+        *memory >= GONE
+    }
+
     fn is_redundant(&self, _: &Self::Key, _: &u32, batch: &Vec<TestItem>) -> bool {
         batch.iter().all(|item| item.number == REDUNDANT)
     }
@@ -86,7 +93,11 @@ impl Processor for Recorder {
                 at: self.epoch.elapsed(),
             })
             .unwrap();
-        *memory += 1;
+        *memory += if batch.iter().any(|item| item.number == GONE) {
+            GONE
+        } else {
+            1
+        };
         let last = batch.last().copied();
         tokio::time::sleep(last.map_or(Duration::ZERO, |item| item.takes)).await;
         self.running
@@ -377,6 +388,25 @@ async fn a_pause_lets_workers_finish_and_drops_waiting_batches() {
                 queue_test.call().await,
                 (key, vec![6], before + PLAN_DROPPED, 41)
             );
+        }
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_forgets_objects_that_are_gone_with_their_planned_calls() {
+    check(1, async |queue_test| {
+        let later = NextCall::After(Duration::from_secs(30));
+        queue_test.push("gone", GONE, 0, later).await;
+        assert_eq!(queue_test.call().await, ("gone", vec![GONE], 0, 0));
+        queue_test.push("works", GONE, 3, later).await;
+        assert_eq!(queue_test.call().await, ("works", vec![GONE], 0, 0));
+        queue_test.source.pause(PauseReason::LeaseLost);
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        queue_test.source.resume();
+        for key in ["gone", "works"] {
+            queue_test.push(key, 1, 0, NextCall::AwaitChange).await;
+            assert_eq!(queue_test.call().await, (key, vec![1], 0, 5));
         }
     })
     .await;

@@ -11,19 +11,16 @@ use futures::future::BoxFuture;
 use kopf_core::object::diff::OldValue;
 use kopf_core::object::path::FieldPath;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use crate::context::Old;
 use crate::context::background::BackgroundInputs;
 use crate::context::change::{ChangeContext, ChangeInputs, HandlerEffects};
 use crate::context::daemon::DaemonContext;
-use crate::context::event::EventContext;
+use crate::context::event::{EventContext, EventInputs};
 use crate::context::field::FieldContext;
 use crate::context::timer::TimerContext;
 use crate::handler::error::HandlerResult;
-use crate::process::execute::handler_scope::HandlerScope;
 use crate::process::execute::invoke::{CallEnd, supervised};
-use crate::watch::WatchEventType;
 
 /// A change handler without its types.
 pub(crate) trait ChangeFunction: Send + Sync {
@@ -34,13 +31,7 @@ pub(crate) trait ChangeFunction: Send + Sync {
 /// An event handler without its types.
 pub(crate) trait EventFunction: Send + Sync {
     /// Makes one attempt, for at most `limit`.
-    fn call(
-        &self,
-        scope: HandlerScope,
-        raw: Arc<Value>,
-        event_type: WatchEventType,
-        limit: Option<Duration>,
-    ) -> BoxFuture<'_, AttemptResult>;
+    fn call(&self, inputs: EventInputs, limit: Option<Duration>) -> BoxFuture<'_, AttemptResult>;
 }
 
 /// A daemon without its types.
@@ -164,19 +155,13 @@ where
     K: DeserializeOwned + Send + Sync + 'static,
     S: Send + Sync + 'static,
 {
-    fn call(
-        &self,
-        scope: HandlerScope,
-        raw: Arc<Value>,
-        event_type: WatchEventType,
-        limit: Option<Duration>,
-    ) -> BoxFuture<'_, AttemptResult> {
+    fn call(&self, inputs: EventInputs, limit: Option<Duration>) -> BoxFuture<'_, AttemptResult> {
         Box::pin(async move {
-            let object = match K::deserialize(&*raw) {
+            let object = match K::deserialize(&*inputs.raw) {
                 Ok(object) => object,
                 Err(error) => return AttemptResult::undecodable(&error),
             };
-            let mut cx = EventContext::new(object, raw, scope, event_type);
+            let mut cx = EventContext::new(object, inputs);
             let end = supervised((self.function)(&self.state, &mut cx), limit).await;
             let end = cx.draft.settle_at(end, &cx.patch);
             AttemptResult {

@@ -82,9 +82,11 @@ async fn the_result_of_an_event_handler_is_the_only_write() -> TestResult {
             !is_settled(&run.widgets.get("one").await?),
             "there is no handled state"
         );
-        run.merge("one", json!({"spec": {"size": 2}})).await?;
+        let labelled = json!({"spec": {"size": 2}, "metadata": {"labels": {"a": "b"}}});
+        run.merge("one", labelled).await?;
         run.note("one", "seen again", |it| {
-            it.data["status"]["spy"]["size"] == 2
+            let status = &it.data["status"];
+            status["spy"]["size"] == 2 && status["part/metadata.labels"]["is"] == "labels"
         })
         .await
     })

@@ -1,6 +1,6 @@
 //! The operator as a process: exit codes, broken environments, and stopping under load.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use kopf_runtime::Settings;
 use kopf_tests::child_process::{ChildProcess, ChildProcessBuilder, Ending, Signal};

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use super::lowering::{HandlerFamily, Lowering};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::load::manifest::{HandlerSection, ManifestDuration, OneOrMany, Spanned, Trigger};
+use crate::load::manifest::{
+    ErrorMode, HandlerSection, ManifestDuration, OneOrMany, Spanned, Trigger,
+};
 use crate::model::handler::TypedField;
 
 impl Lowering<'_> {
@@ -31,6 +33,9 @@ impl Lowering<'_> {
             );
         }
         self.check_value_options(section, family);
+        if matches!(family, Some(HandlerFamily::Event)) {
+            self.check_event_options(section);
+        }
         let triggers = match family {
             Some(HandlerFamily::Change(triggers)) => triggers.clone(),
             _ => BTreeSet::new(),
@@ -66,6 +71,30 @@ impl Lowering<'_> {
                 retries.span,
                 message,
                 "the number of attempts, the first included",
+            );
+        }
+    }
+
+    /// Checks the options about repeated calls: an event handler is called once for each event,
+    /// unless the manifest asks for more.
+    fn check_event_options(&mut self, section: &HandlerSection) {
+        let temporary = |mode: &Spanned<ErrorMode>| mode.value == ErrorMode::Temporary;
+        if section.retries.is_some() || section.errors.as_ref().is_some_and(temporary) {
+            return;
+        }
+        let errors = section.errors.map(|errors| ("errors", errors.span));
+        let backoff = section.backoff.map(|backoff| ("backoff", backoff.span));
+        for (key, span) in errors.into_iter().chain(backoff) {
+            let message = format!(
+                "`{key}` means nothing here: an event handler is called once for each event"
+            );
+            self.push(
+                Diagnostic::error(Code::HandlerOption, message)
+                    .at(self.source, span, "remove it")
+                    .help(
+                        "`errors: temporary` or `retries` calls it again after an error, as long \
+                         as the operator runs",
+                    ),
             );
         }
     }

@@ -80,8 +80,9 @@ pub enum ObjectInput {
     Parsed(Result<Option<Arc<Value>>, String>),
     /// The answer to a request, or the end of the lease during a pause.
     Answer(Answer),
-    /// Event handlers were called, with these patches; the error says that a state cannot be read.
-    EventHandlersCalled(Result<ObjectPatch, String>),
+    /// Event handlers were called, with their patches as one; the error says that a state cannot be
+    /// read.
+    EventHandlersCalled(Result<Option<EventPatch>, String>),
     /// Daemons and timers were started and stopped; whether one of them holds the object.
     Reconciled {
         /// Whether one of them holds the object.
@@ -97,6 +98,15 @@ pub enum ObjectInput {
     Continue,
     /// A step or an effect panicked.
     Panicked(String),
+}
+
+/// The patches of event handlers.
+#[derive(Debug)]
+pub struct EventPatch {
+    /// The newest state that they were called for.
+    pub known: Arc<Value>,
+    /// Their patches as one.
+    pub patch: ObjectPatch,
 }
 
 /// The call of a handler, as far as it decides about the next steps.
@@ -125,7 +135,8 @@ pub enum ObjectEffect<'a, K> {
     Wait(&'a RequestPause),
     /// Report a fact about a request.
     ReportRequest(&'a RequestReport),
-    /// Call the event handlers for all events of the batch, until the operator pauses.
+    /// Call the event handlers for all events of the batch, and again for those whose repetition is
+    /// due, until the operator pauses.
     CallEventHandlers,
     /// Start and stop daemons and timers.
     Reconcile(BackgroundView<'a>),

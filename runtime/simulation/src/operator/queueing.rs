@@ -52,6 +52,10 @@ impl QueueRules for SimulatedRules {
         memory.drop_plan();
     }
 
+    fn is_gone(&self, _: &Self::Memory) -> bool {
+        false
+    }
+
     fn is_redundant(&self, _: &Self::Key, memory: &Self::Memory, batch: &Self::Batch) -> bool {
         memory.is_redundant(&batch.summary(), self.needs_each_event)
     }

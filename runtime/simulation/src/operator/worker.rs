@@ -8,8 +8,8 @@ use kopf_core::handler::HandlerSpec;
 use kopf_core::machine::answer::Answer;
 use kopf_core::machine::memory::ObjectMemory;
 use kopf_core::machine::object::{
-    HandlerCall, KeptState, ObjectEffect, ObjectInput, ObjectMachine, ObjectReport, ObjectRules,
-    Rest,
+    EventPatch, HandlerCall, KeptState, ObjectEffect, ObjectInput, ObjectMachine, ObjectReport,
+    ObjectRules, Rest,
 };
 use kopf_core::machine::request::ObjectRequest;
 use kopf_core::object::ObjectView;
@@ -297,12 +297,14 @@ impl SimulatedOperator {
         }
     }
 
-    fn call_event_handlers(&mut self, key: &SimulatedKey, worker: &Worker) -> ObjectPatch {
+    fn call_event_handlers(&mut self, key: &SimulatedKey, worker: &Worker) -> Option<EventPatch> {
         let mut patch = ObjectPatch::new();
+        let mut known = None;
         for queued in worker.batch.iter().flat_map(EventBatch::all) {
             let Some(object) = &queued.text else {
                 continue;
             };
+            known = Some(object);
             let subject = Subject::object(ObjectView::new(object));
             if self
                 .options
@@ -325,7 +327,8 @@ impl SimulatedOperator {
                 patch.merge(json!({"status": {"seen": object["spec"]["a"]}}));
             }
         }
-        patch
+        let known = Arc::clone(known?);
+        Some(EventPatch { known, patch })
     }
 
     /// Calls a handler: the end of the call is decided now, and comes later.

@@ -112,28 +112,6 @@ impl CallEnd {
             Self::Undecodable(message) => Some(message),
         }
     }
-
-    /// Kopf's message about a failure that is ignored, as in event handlers.
-    pub(crate) fn ignored_failure(self) -> Option<String> {
-        let exception =
-            |message: &str| format!("failed with an exception and will ignore it: {message}");
-        match self {
-            Self::Returned(Ok(())) => None,
-            Self::Returned(Err(HandlerError { kind, message, .. })) => Some(match kind {
-                HandlerErrorKind::Temporary { .. } | HandlerErrorKind::Waiting { .. } => {
-                    format!("failed temporarily: {message}")
-                }
-                HandlerErrorKind::Permanent => format!("failed permanently: {message}"),
-                HandlerErrorKind::Arbitrary => exception(&message),
-            }),
-            Self::Panicked(message) => Some(exception(&format!("panicked: {message}"))),
-            Self::OutOfTime => Some("has timed out.".to_owned()),
-            Self::Interrupted => Some("was interrupted.".to_owned()),
-            Self::Undecodable(message) => Some(exception(&format!(
-                "the object does not fit its type: {message}"
-            ))),
-        }
-    }
 }
 
 impl HandlerError {

@@ -490,10 +490,17 @@ fn events(widgets: Widgets) -> Widgets {
 }
 
 fn event_results(widgets: Widgets) -> Widgets {
-    widgets.event(EventHandler::new("spy"), |(), cx| {
+    let widgets = widgets.event(EventHandler::new("spy"), |(), cx| {
         Box::pin(async move {
             let size = cx.object()["spec"]["size"].clone();
             Ok(cx.set_result(&json!({"size": size}))?)
+        })
+    });
+    let parts = [("metadata.labels", "labels"), ("spec.size", "size")];
+    parts.into_iter().fold(widgets, |widgets, (field, param)| {
+        let part = EventHandler::new("part").value(field, ValueTest::Present);
+        widgets.event(part.param(param), |(), cx| {
+            Box::pin(async move { Ok(cx.set_result(&json!({"is": cx.param()}))?) })
         })
     })
 }

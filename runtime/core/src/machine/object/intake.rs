@@ -13,6 +13,7 @@ use crate::{
     machine::{
         memory::{BatchSummary, NewestSource, ObjectMemory},
         now::Now,
+        object::EventPatch,
         read::{ObjectRead, ReadResult},
         request::OnForbidden,
         write::{self, ObjectWrite, OnConflict, ReadBack, WriteResult, WriteRules},
@@ -27,8 +28,6 @@ pub(super) enum ParsePurpose {
     Newest,
     /// It is the state of our last write, which a planned call goes on with.
     Planned,
-    /// Event handlers patch it.
-    EventPatch(ObjectPatch),
 }
 
 /// The purpose of reading the object.
@@ -128,11 +127,7 @@ impl<K> ObjectMachine<'_, K> {
             (ParsePurpose::Planned, Ok(None) | Err(_)) => {
                 self.send_read(memory, ReadPurpose::Planned, now);
             }
-            (ParsePurpose::EventPatch(patch), Ok(Some(known))) => {
-                self.write_event_patch(memory, &known, patch, now);
-            }
-            (ParsePurpose::EventPatch(_), Ok(None)) => self.after_event_handlers(memory, now),
-            (ParsePurpose::Newest | ParsePurpose::EventPatch(_), Err(reason)) => {
+            (ParsePurpose::Newest, Err(reason)) => {
                 self.fail(memory, Error::Unreadable(reason), now);
             }
         }
@@ -287,18 +282,16 @@ impl<K> ObjectMachine<'_, K> {
     pub(super) fn event_handlers_called(
         &mut self,
         memory: &mut ObjectMemory<K>,
-        called: Result<ObjectPatch, String>,
+        called: Result<Option<EventPatch>, String>,
         now: &Now,
     ) {
         match called {
             Err(reason) => self.fail(memory, Error::Unreadable(reason), now),
-            Ok(patch) if patch.is_empty() || self.is_deleted() || self.batch.newest.is_none() => {
-                self.after_event_handlers(memory, now);
+            Ok(Some(EventPatch { known, patch })) if !patch.is_empty() && !self.is_deleted() => {
+                let known = self.current.clone().unwrap_or(known);
+                self.write_event_patch(memory, &known, patch, now);
             }
-            Ok(patch) => match self.current.clone() {
-                Some(known) => self.write_event_patch(memory, &known, patch, now),
-                None => self.phase = Phase::ParseEvent(ParsePurpose::EventPatch(patch)),
-            },
+            Ok(_) => self.after_event_handlers(memory, now),
         }
     }
 
