@@ -135,7 +135,13 @@ pub trait EphemeralVolumeClaimHandlers: Send + Sync + 'static {
     ) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called for every watch event of an EphemeralVolumeClaim with `spec.parameters`.
-    fn seen(
+    fn seen_spec_parameters(
+        &self,
+        cx: &mut EventContext<EphemeralVolumeClaim>,
+    ) -> impl Future<Output = HandlerResult> + Send;
+
+    /// Called for every watch event of an EphemeralVolumeClaim with `spec.size`.
+    fn seen_spec_size(
         &self,
         cx: &mut EventContext<EphemeralVolumeClaim>,
     ) -> impl Future<Output = HandlerResult> + Send;
@@ -274,10 +280,10 @@ pub(super) fn resource<S: EphemeralVolumeClaimHandlers>(
     static PARAM_6: LazyLock<Value> = LazyLock::new(|| {
         serde_json::json!({"text": "quo\"te", "list": [1, 2.5, null, true]})
     });
-    static PARAM_29: LazyLock<Value> = LazyLock::new(|| serde_json::json!([1, "two"]));
+    static PARAM_30: LazyLock<Value> = LazyLock::new(|| serde_json::json!([1, "two"]));
     LazyLock::force(&PARAM_3);
     LazyLock::force(&PARAM_6);
-    LazyLock::force(&PARAM_29);
+    LazyLock::force(&PARAM_30);
     let spec = ResourceSpec {
         group: "kopf.dev",
         version: "v1",
@@ -457,10 +463,17 @@ pub(super) fn resource<S: EphemeralVolumeClaimHandlers>(
         )
         .event(
             EventHandler::new("seen")
-                .errors(ErrorMode::Ignored)
+                .errors(ErrorMode::Temporary)
                 .backoff(Duration::from_millis(250))
                 .value("spec.parameters", ValueTest::Present),
-            |state, cx| Box::pin(state.seen(cx)),
+            |state, cx| Box::pin(state.seen_spec_parameters(cx)),
+        )
+        .event(
+            EventHandler::new("seen")
+                .errors(ErrorMode::Temporary)
+                .backoff(Duration::from_millis(250))
+                .value("spec.size", ValueTest::Present),
+            |state, cx| Box::pin(state.seen_spec_size(cx)),
         )
         .timer(
             TimerHandler::every("expire", Duration::from_secs(30))
@@ -548,7 +561,7 @@ pub(super) fn resource<S: EphemeralVolumeClaimHandlers>(
                 .when(
                     predicate::object(state, |state, object| state.is_any_due(object)),
                 ),
-            |state, cx| Box::pin(state.anything(cx, &PARAM_29)),
+            |state, cx| Box::pin(state.anything(cx, &PARAM_30)),
         )
         .mutate(
             WebhookHandler::new("default_class")

@@ -156,8 +156,17 @@ impl EphemeralVolumeClaimHandlers for Operator {
     }
 
     /// Called for every watch event of an EphemeralVolumeClaim with `spec.parameters`.
-    async fn seen(&self, cx: &mut EventContext<EphemeralVolumeClaim>) -> HandlerResult {
-        info!("seen was called: {:?}", cx.event_type());
+    async fn seen_spec_parameters(
+        &self,
+        cx: &mut EventContext<EphemeralVolumeClaim>,
+    ) -> HandlerResult {
+        info!("seen_spec_parameters was called: {:?}", cx.event_type());
+        Ok(())
+    }
+
+    /// Called for every watch event of an EphemeralVolumeClaim with `spec.size`.
+    async fn seen_spec_size(&self, cx: &mut EventContext<EphemeralVolumeClaim>) -> HandlerResult {
+        info!("seen_spec_size was called: {:?}", cx.event_type());
         Ok(())
     }
 
