@@ -19,7 +19,7 @@ use crate::trace::{self, Trace, assert_same};
 pub(crate) const LAST_HANDLED: &str = "kopf.zalando.org/last-handled-configuration";
 
 /// The time limit for Kopf to post its events.
-const EVENTS_TIMEOUT: Duration = Duration::from_secs(10);
+const EVENTS_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The implementation of the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

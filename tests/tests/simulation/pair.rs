@@ -16,12 +16,12 @@ use super::answers::{Memory, Relations};
 use super::http;
 
 /// The time in which the real server sends the events that have happened.
-/// The time in which a busy API server replays the events of a watch.
+const EVENTS_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The duration of a watch whose last event is not known: enough for a busy API server.
 const REPLAY: Duration = Duration::from_secs(3);
 
 const BOOKMARK_TRIES: usize = 5;
-
-const EVENTS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Both servers, with the kinds that both serve.
 pub(crate) struct Pair {
