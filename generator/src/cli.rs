@@ -20,7 +20,8 @@ mod output_args;
 mod progress;
 mod readonly_commands;
 mod remove;
-mod runtime_source;
+mod runtime;
+mod runtime_args;
 mod schema;
 mod types;
 mod watch;
@@ -54,6 +55,7 @@ enum Command {
     Validate(readonly_commands::ValidateArgs),
     Rbac(readonly_commands::RbacArgs),
     Types(types::TypesArgs),
+    Runtime(runtime::RuntimeCommandArgs),
     Cluster(cluster::ClusterArgs),
     Explain(explain::ExplainArgs),
     Schema(schema::SchemaArgs),
@@ -94,6 +96,7 @@ pub fn main() -> ExitCode {
         }
         Command::Man(args) => readonly_commands::man(&args, Cli::command(), &mut console),
         Command::Types(args) => types::run(&args, &mut console),
+        Command::Runtime(args) => runtime::run(&args, &mut console),
         Command::Cluster(args) => cluster::run(&args, &mut console),
         Command::Explain(args) => explain::run(&args),
     };

@@ -10,6 +10,7 @@ pub mod model;
 pub mod pipeline;
 pub mod plan;
 pub mod project;
+pub mod runtime_source;
 pub mod rust;
 pub mod splice;
 pub mod suggest;

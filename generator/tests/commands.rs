@@ -16,6 +16,8 @@ mod new;
 mod notes;
 #[path = "commands/progress.rs"]
 mod progress;
+#[path = "commands/runtime.rs"]
+mod runtime;
 #[path = "commands/shell.rs"]
 mod shell;
 #[path = "commands/types.rs"]

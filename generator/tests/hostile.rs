@@ -78,6 +78,7 @@ fn crate_with(manifest: &str, crd: &str, user: &[(&str, &str)]) -> (CrateOutcome
             .into_iter()
             .map(|file| {
                 let (FileContent::Generated(text)
+                | FileContent::Vendored(text)
                 | FileContent::Scaffold(text)
                 | FileContent::Splice { after: text, .. }) = file.content;
                 (file.path.to_string(), text)

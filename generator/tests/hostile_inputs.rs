@@ -502,6 +502,7 @@ fn repository() -> PathBuf {
 
 fn content(file: &PlannedFile) -> &str {
     let (FileContent::Generated(text)
+    | FileContent::Vendored(text)
     | FileContent::Scaffold(text)
     | FileContent::Splice { after: text, .. }) = &file.content;
     text

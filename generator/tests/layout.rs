@@ -96,6 +96,7 @@ fn new_crate(manifest: &str, crd: &str, initial: InitialHandlers) -> BTreeMap<St
     planned.extend(plan::new_crate(&operator, environment, initial));
     let files = planned.into_iter().map(|file| {
         let (FileContent::Generated(text)
+        | FileContent::Vendored(text)
         | FileContent::Scaffold(text)
         | FileContent::Splice { after: text, .. }) = file.content;
         (file.path.to_string(), text)

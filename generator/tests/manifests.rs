@@ -90,7 +90,9 @@ fn crate_of(manifest: &Value) -> Option<Vec<PlannedFile>> {
 
 fn text(file: &PlannedFile) -> &str {
     match &file.content {
-        FileContent::Generated(text) | FileContent::Scaffold(text) => text,
+        FileContent::Generated(text)
+        | FileContent::Vendored(text)
+        | FileContent::Scaffold(text) => text,
         FileContent::Splice { after, .. } => after,
     }
 }

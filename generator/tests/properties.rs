@@ -127,7 +127,7 @@ fn user_files(plan: &[PlannedFile], before: &BTreeMap<String, String>) -> BTreeM
         let text = match &file.content {
             FileContent::Scaffold(text) => text,
             FileContent::Splice { after, .. } => after,
-            FileContent::Generated(_) => continue,
+            FileContent::Generated(_) | FileContent::Vendored(_) => continue,
         };
         if file.path.as_str().starts_with("src/") {
             files.insert(file.path.to_string(), text.clone());

@@ -9,7 +9,7 @@ use super::crate_folder::is_in_workspace;
 use super::definition_fix::corrected_text;
 use super::exit_status::CommandStatus;
 use super::old_layout;
-use super::runtime_source::RuntimeArgs;
+use super::runtime_args::RuntimeArgs;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity, SourceId, Sources};
 use crate::edit::{self, ListItem, ManifestList};
 use crate::load::crd::{self, Crd, NameFix};
@@ -17,6 +17,9 @@ use crate::load::input::STDIN;
 use crate::load::manifest::{self, FILE_NAME, ResourceSection, Spanned};
 use crate::model::operator::Operator;
 use crate::plan::{self, CrateEnvironment, CratePath, InitialHandlers, Plan, PlannedFile};
+use crate::runtime_source::{
+    CargoManifest, DeclaredSource, RuntimeCrate, RuntimeSource, vendored_files,
+};
 use crate::view::crds::is_kustomization;
 use crate::view::scaffold::ManifestView;
 use crate::view::yaml::scalar;
@@ -271,6 +274,50 @@ impl CrateDraft {
         runtime: &RuntimeArgs,
         console: &mut Console,
     ) -> Result<Plan, CommandStatus> {
+        let source = self.runtime_source(runtime, console)?;
+        self.plan_files(source.as_ref(), None, console)
+    }
+
+    /// Plans every file of a crate whose `Cargo.toml` names another source of the runtime.
+    pub(super) fn plan_with_source(
+        &self,
+        source: &RuntimeSource,
+        cargo_manifest: PlannedFile,
+        console: &mut Console,
+    ) -> Result<Plan, CommandStatus> {
+        self.plan_files(Some(source), Some(cargo_manifest), console)
+    }
+
+    /// The source of the runtime: that of the crate, or the one for a new crate.
+    fn runtime_source(
+        &self,
+        runtime: &RuntimeArgs,
+        console: &mut Console,
+    ) -> Result<Option<RuntimeSource>, CommandStatus> {
+        let Ok(text) = std::fs::read_to_string(self.root.join("Cargo.toml")) else {
+            let source = runtime.source(&self.root);
+            return source.map(Some).map_err(|error| console.fail_with(&error));
+        };
+        if let Some(option) = runtime.option() {
+            let message = format!(
+                "{option} is for a new crate; in this one, `kopf-gen runtime` changes the source of the runtime"
+            );
+            return Err(console.fail(&message));
+        }
+        let declared = CargoManifest::parse(&text).map(|manifest| manifest.source());
+        Ok(match declared {
+            Ok(DeclaredSource::Here(source)) => Some(source),
+            // Cargo reports what it cannot read.
+            Ok(DeclaredSource::Workspace | DeclaredSource::Unknown) | Err(_) => None,
+        })
+    }
+
+    fn plan_files(
+        &self,
+        source: Option<&RuntimeSource>,
+        cargo_manifest: Option<PlannedFile>,
+        console: &mut Console,
+    ) -> Result<Plan, CommandStatus> {
         let LoadedOperator {
             operator,
             mut sources,
@@ -282,20 +329,15 @@ impl CrateDraft {
         let kinds = operator.kinds.len();
         let mut advance = |done| console.advance(done, kinds);
         let mut files = plan::operator(&operator, &sources, &user, &mut diagnostics, &mut advance);
-        if self.root.join("Cargo.toml").exists() {
-            if let Some(option) = runtime.option() {
-                let message = format!(
-                    "{option} is for a new crate; this one has a Cargo.toml, where `kopf-runtime` is a dependency"
-                );
-                return Err(console.fail(&message));
-            }
-        } else {
-            let dependencies = runtime
-                .resolve(&self.root)
-                .map_err(|message| console.fail(&message))?;
+        if source == Some(&RuntimeSource::Vendored) {
+            files.extend(vendored_files());
+        }
+        files.extend(cargo_manifest);
+        let is_new = !self.root.join("Cargo.toml").exists();
+        if let Some(source) = source.filter(|_| is_new) {
             let environment = CrateEnvironment {
-                runtime: dependencies.runtime,
-                testing: dependencies.testing,
+                runtime: source.dependency(RuntimeCrate::Runtime),
+                testing: source.dependency(RuntimeCrate::Testing),
                 has_workspace: is_in_workspace(&self.root),
             };
             let scaffold = plan::new_crate(&operator, environment, self.initial_handlers);

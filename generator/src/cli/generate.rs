@@ -10,7 +10,7 @@ use super::crd_inputs::add_inputs;
 use super::definition_fix::FixArgs;
 use super::draft::{CrateDraft, InitialEntries};
 use super::exit_status::CommandStatus;
-use super::runtime_source::RuntimeArgs;
+use super::runtime_args::RuntimeArgs;
 use super::watch;
 use super::write_plan::{WriteMode, apply_plan, recover_interrupted_run};
 use crate::load::crd::NameFix;

@@ -6,7 +6,7 @@ use super::console::Console;
 use super::crate_folder::find_root;
 use super::draft::CrateDraft;
 use super::exit_status::CommandStatus;
-use super::runtime_source::RuntimeArgs;
+use super::runtime_args::RuntimeArgs;
 use super::write_plan::{WriteMode, apply_plan, recover_interrupted_run};
 use crate::diagnostic::{Diagnostics, Sources};
 use crate::load::manifest::{self, FILE_NAME, Manifest};

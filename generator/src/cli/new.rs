@@ -10,7 +10,8 @@ use super::crd_inputs::add_inputs;
 use super::definition_fix::FixArgs;
 use super::draft::{CrateDraft, InitialEntries};
 use super::exit_status::CommandStatus;
-use super::runtime_source::RuntimeArgs;
+use super::runtime::HINT;
+use super::runtime_args::RuntimeArgs;
 use super::write_plan::{WriteMode, apply_plan};
 use crate::plan::InitialHandlers;
 use crate::write::EditPolicy;
@@ -64,12 +65,23 @@ pub(super) fn run(args: &NewCrateArgs, console: &mut Console) -> CommandStatus {
                     };
                     let title = format!("{name} {state}");
                     console.print_line(&next_steps(&args.dir, &title, draft.has_crds()));
+                    print_source(args, console);
                 }
                 status
             }
             Err(status) => status,
         },
         Err(status) => status,
+    }
+}
+
+/// Says where the runtime comes from, as a crate that builds only here is a surprise elsewhere.
+fn print_source(args: &NewCrateArgs, console: &mut Console) {
+    if let Ok(source) = args.runtime.source(&args.dir) {
+        console.print_line(&format!("\nkopf-runtime comes from {source}"));
+        if !source.is_portable() {
+            console.print_line(HINT);
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Compares a plan with the crate on disk, then writes, lists or prints the difference.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 use std::path::Path;
 
@@ -10,6 +11,7 @@ use super::exit_status::CommandStatus;
 use super::schema;
 use crate::diff;
 use crate::plan::Plan;
+use crate::runtime_source::{VENDOR_FOLDER, is_of_copy};
 use crate::write::{self, Comparison, EditPolicy, FileChange, LockFile};
 
 /// Options that replace writing.
@@ -63,6 +65,11 @@ pub(super) fn apply_plan(
             "{path} is no longer generated, but you edited it: it stays, and is yours now"
         ));
     }
+    if comparison.keeps_copy {
+        console.print_line(&format!(
+            "{VENDOR_FOLDER} was edited: the copy of the runtime stays as it is"
+        ));
+    }
     for module in comparison.changes.iter().filter_map(removed_kind) {
         let file = format!("src/handlers/{module}.rs");
         if root.join(&file).exists() {
@@ -90,9 +97,7 @@ pub(super) fn apply_plan(
     if printed.is_err() {
         return CommandStatus::Invalid;
     }
-    for change in listed_changes(&comparison) {
-        console.print_file_action(action(change, mode), change.path().as_str());
-    }
+    list_changes(&comparison, mode, console);
     if comparison.changes.is_empty() {
         console.print_line("everything is up to date");
     } else if mode.check {
@@ -133,6 +138,22 @@ fn listed_changes(comparison: &Comparison) -> impl Iterator<Item = &FileChange> 
         .changes
         .iter()
         .filter(move |change| alone || *change.path() != lock)
+}
+
+/// Lists the changes of all files, and the copy of the runtime as one.
+fn list_changes(comparison: &Comparison, mode: WriteMode, console: &mut Console) {
+    let mut copied: BTreeMap<&'static str, usize> = BTreeMap::new();
+    for change in listed_changes(comparison) {
+        if is_of_copy(change.path()) {
+            *copied.entry(action(change, mode)).or_default() += 1;
+        } else {
+            console.print_file_action(action(change, mode), change.path().as_str());
+        }
+    }
+    for (action, files) in copied {
+        let files = format!("{VENDOR_FOLDER}/ ({files} files)");
+        console.print_file_action(action, &files);
+    }
 }
 
 fn print_diff(comparison: &Comparison) -> io::Result<()> {

@@ -20,6 +20,8 @@ pub struct NotACratePath(String);
 pub enum FileContent {
     /// Owned by kopf-gen: every run writes exactly this text.
     Generated(String),
+    /// A part of a copy that kopf-gen owns as long as no part of it is edited.
+    Vendored(String),
     /// Owned by the user: written if it is missing, and never changed afterwards.
     Scaffold(String),
     /// Owned by the user, with an addition to the present text.
@@ -113,6 +115,15 @@ impl PlannedFile {
         Self {
             path,
             content: FileContent::Generated(text),
+        }
+    }
+
+    /// A part of a copy.
+    #[must_use]
+    pub fn vendored(path: CratePath, text: String) -> Self {
+        Self {
+            path,
+            content: FileContent::Vendored(text),
         }
     }
 

@@ -6,6 +6,7 @@ use super::error::Error;
 use super::files::read_if_exists;
 use super::lock::{LockFile, Sha256Hex, normalized};
 use crate::plan::{CratePath, FileContent, Plan, PlannedFile};
+use crate::runtime_source::is_of_copy;
 
 /// The difference between a plan and the disk.
 #[derive(Debug, Default)]
@@ -14,6 +15,8 @@ pub struct Comparison {
     pub changes: Vec<FileChange>,
     /// Generated files with edits that writing would lose.
     pub conflicts: Vec<EditConflict>,
+    /// Whether a copy of the runtime stays as it is, because it was edited.
+    pub keeps_copy: bool,
     /// Edited files that are no longer generated: they stay, and are the user's from now on.
     pub released: Vec<CratePath>,
 }
@@ -78,18 +81,30 @@ pub(super) fn compare(
     lock: &LockFile,
     edited: EditPolicy,
 ) -> Result<Comparison, Error> {
-    let mut comparison = Comparison::default();
     let mut next = LockFile::with_notes(&plan.notes);
+    let mut comparison = Comparison {
+        keeps_copy: edited == EditPolicy::Keep && is_copy_edited(root, plan, lock)?,
+        ..Comparison::default()
+    };
     for file in &plan.files {
         let on_disk = read_if_exists(&file.path.below(root))?;
-        if let FileContent::Generated(text) = &file.content {
-            next.record(file.path.clone(), Sha256Hex::of(text.as_bytes()));
+        match &file.content {
+            FileContent::Vendored(_) if comparison.keeps_copy => continue,
+            FileContent::Generated(text) | FileContent::Vendored(text) => {
+                next.record(file.path.clone(), Sha256Hex::of(text.as_bytes()));
+            }
+            FileContent::Scaffold(_) | FileContent::Splice { .. } => {}
         }
         match decide(file, on_disk, lock, edited)? {
             FileDecision::Keep => {}
             FileDecision::Change(change) => comparison.changes.push(change),
             FileDecision::Conflict(conflict) => comparison.conflicts.push(conflict),
         }
+    }
+    if comparison.keeps_copy {
+        // It is edited until all of its files are as they were.
+        let copied = lock.files().filter(|(path, _)| is_of_copy(path));
+        copied.for_each(|(path, hash)| next.record(path.clone(), hash.clone()));
     }
     for (path, hash) in lock
         .files()
@@ -116,6 +131,21 @@ pub(super) fn compare(
     Ok(comparison)
 }
 
+/// Whether a file of the copy is not as the last run wrote it, or is missing.
+fn is_copy_edited(root: &Path, plan: &Plan, lock: &LockFile) -> Result<bool, Error> {
+    let is_vendored = |file: &PlannedFile| matches!(file.content, FileContent::Vendored(_));
+    if !plan.files.iter().any(is_vendored) {
+        return Ok(false);
+    }
+    for (path, hash) in lock.files().filter(|(path, _)| is_of_copy(path)) {
+        let on_disk = read_if_exists(&path.below(root))?;
+        if on_disk.is_none_or(|bytes| Sha256Hex::of(&bytes) != *hash) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 fn decide(
     file: &PlannedFile,
     on_disk: Option<Vec<u8>>,
@@ -124,14 +154,17 @@ fn decide(
 ) -> Result<FileDecision, Error> {
     let path = file.path.clone();
     Ok(match (&file.content, on_disk) {
-        (FileContent::Generated(text) | FileContent::Scaffold(text), None) => {
-            FileDecision::Change(FileChange::Create {
-                path,
-                after: text.clone(),
-            })
-        }
+        (
+            FileContent::Generated(text)
+            | FileContent::Vendored(text)
+            | FileContent::Scaffold(text),
+            None,
+        ) => FileDecision::Change(FileChange::Create {
+            path,
+            after: text.clone(),
+        }),
         (FileContent::Scaffold(_), Some(_)) => FileDecision::Keep,
-        (FileContent::Generated(text), Some(bytes)) => {
+        (FileContent::Generated(text) | FileContent::Vendored(text), Some(bytes)) => {
             if normalized(&bytes) == text.as_bytes() {
                 FileDecision::Keep
             } else if edited == EditPolicy::Overwrite

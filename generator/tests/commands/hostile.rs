@@ -138,7 +138,7 @@ fn options_about_the_runtime_are_checked() {
     for bad in ["lol", "", "1.2.3.4", "1\"\n[x]"] {
         let output = version(bad);
         assert!(
-            output.contains("write a version as in Cargo.toml"),
+            output.contains("is not a version; write it as in Cargo.toml"),
             "{bad}: {output}"
         );
     }
@@ -152,7 +152,7 @@ fn options_about_the_runtime_are_checked() {
         assert_eq!(
             output,
             format!(
-                "exit 1\nerror: {option} is for a new crate; this one has a Cargo.toml, where `kopf-runtime` is a dependency\n"
+                "exit 1\nerror: {option} is for a new crate; in this one, `kopf-gen runtime` changes the source of the runtime\n"
             )
         );
     }

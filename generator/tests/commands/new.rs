@@ -71,6 +71,11 @@ fn options_choose_the_dependency_on_the_runtime() {
         .canonicalize()
         .unwrap();
     assert_eq!(there, Path::new(runtime).canonicalize().unwrap());
+    let output = shell.run(&["new", "pinned", "--runtime-git", "git@example.com:a/b#v1"]);
+    assert!(output.starts_with("exit 0"), "{output}");
+    let cargo = shell.read("pinned/Cargo.toml");
+    let pinned = "kopf-runtime = { git = \"ssh://git@example.com/a/b\", rev = \"v1\" }";
+    assert!(cargo.contains(pinned), "{cargo}");
     let output = shell.run(&["new", "x", "--runtime-path", "."]);
     assert!(
         output.starts_with("exit 1\nerror: . is not the folder of kopf-runtime"),

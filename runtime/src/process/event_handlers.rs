@@ -176,7 +176,7 @@ impl ObjectHandling<'_> {
             Outcome::Success(Value::Null) | Outcome::Waiting { .. } => {}
             Outcome::Success(result) => patches.patch.store_result(spec.id.as_str(), &result),
             Outcome::Error(failure) => {
-                self.event_handler_failed(call, &Outcome::Error(failure), failed);
+                self.event_handler_failed(&call, failure, failed);
             }
         }
         Ok(())
@@ -187,21 +187,18 @@ impl ObjectHandling<'_> {
     /// Event handlers post no events, as in Kopf.
     fn event_handler_failed(
         &self,
-        call: EventCall<'_>,
-        outcome: &Outcome,
+        call: &EventCall<'_>,
+        failure: HandlerFailure,
         failed: &mut FailedEventCalls,
     ) {
-        let Outcome::Error(failure) = outcome else {
-            return;
-        };
         let (spec, now) = (call.spec, Timestamp::now());
         let default_backoff = self.settings.execution.default_backoff;
-        let outcome = outcome.clone();
+        let is_repeated = spec.policy.retries != Some(1);
+        let is_limit = matches!(failure, HandlerFailure::Exhausted(_));
+        let outcome = Outcome::Error(failure.clone());
         let consequence =
             Consequence::of(outcome, &spec.policy, default_backoff, &call.record, now);
         let record = consequence.apply(&call.record, now);
-        let is_repeated = spec.policy.retries != Some(1);
-        let is_limit = matches!(failure, HandlerFailure::Exhausted(_));
         let description = FailureDescription {
             policy: &spec.policy,
             consequence: &consequence,
@@ -210,7 +207,7 @@ impl ObjectHandling<'_> {
             default_backoff,
             now,
         };
-        error!("Handler '{}' {}", spec.id, description.describe(failure));
+        error!("Handler '{}' {}", spec.id, description.describe(&failure));
         if let Consequence::Retry { delay, .. } = consequence {
             let now = Instant::now();
             let due = now.checked_add(delay.unwrap_or_default());
