@@ -177,7 +177,7 @@ impl RuntimeSource {
 impl fmt::Display for RuntimeSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Registry { version } => write!(f, "version {version} from the registry"),
+            Self::Registry { version } => write!(f, "version {version} of the registry"),
             Self::Git {
                 url,
                 revision: Some(revision),

@@ -37,7 +37,15 @@ use shell::{CRD, Shell};
 #[test]
 fn new_creates_a_crate_and_prints_the_next_steps() {
     let shell = Shell::new();
-    insta::assert_snapshot!(shell.run(&["new", "widgets", "--crd", "widget.yaml"]));
+    let new = [
+        "new",
+        "widgets",
+        "--crd",
+        "widget.yaml",
+        "--runtime-version",
+        "1.0.0",
+    ];
+    insta::assert_snapshot!(shell.run(&new));
     insta::assert_snapshot!(shell.run(&["new", "widgets", "--crd", "widget.yaml"]), @r"
     exit 1
     error: widgets is not empty; inside an operator crate, use `kopf-gen generate`

@@ -116,7 +116,11 @@ fn the_page_about_clusters_works_as_written() -> TestResult {
     let mut path = OsString::from(program.parent().unwrap_or(&program));
     path.push(":");
     path.push(std::env::var_os("PATH").unwrap_or_default());
-    let variables = [("PATH", path), ("XDG_DATA_HOME", data.path().into())];
+    let variables = [
+        ("PATH", path),
+        ("XDG_DATA_HOME", data.path().into()),
+        ("KOPF_GEN_RUNTIME_PATH", repository().into()),
+    ];
     follow_with(&page, &variables).map_err(TestFailure::new)
 }
 

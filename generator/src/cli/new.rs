@@ -78,7 +78,7 @@ pub(super) fn run(args: &NewCrateArgs, console: &mut Console) -> CommandStatus {
 /// Says where the runtime comes from, as a crate that builds only here is a surprise elsewhere.
 fn print_source(args: &NewCrateArgs, console: &mut Console) {
     if let Ok(source) = args.runtime.source(&args.dir) {
-        console.print_line(&format!("\nkopf-runtime comes from {source}"));
+        console.print_line(&format!("\nkopf-runtime: {source}"));
         if !source.is_portable() {
             console.print_line(HINT);
         }

@@ -74,7 +74,7 @@ fn run_in_crate(
     let plan = draft.plan_with_source(&source, cargo, console)?;
     let status = apply_plan(&root, &plan, EditPolicy::Keep, WriteMode::WRITE, console);
     if status == CommandStatus::Ok {
-        console.print_line(&format!("kopf-runtime comes from {source}"));
+        console.print_line(&format!("kopf-runtime: {source}"));
     }
     Ok(status)
 }
@@ -92,7 +92,7 @@ fn show(declared: &DeclaredSource, root: &Path, console: &mut Console) -> Comman
                 .fail("Cargo.toml has no dependency `kopf-runtime` that Cargo could find");
         }
     };
-    console.print_line(&format!("kopf-runtime comes from {source}"));
+    console.print_line(&format!("kopf-runtime: {source}"));
     if let RuntimeSource::Folder(folder) = source
         && let Err(error) = RuntimeSource::folder(&root.join(folder), root)
     {

@@ -13,7 +13,7 @@ fn vendored() -> Shell {
     let mut shell = Shell::new();
     let output = shell.run(&["new", "widgets", "--crd", "widget.yaml", "--vendor"]);
     assert!(output.starts_with("exit 0"), "{output}");
-    let said = "kopf-runtime comes from the copy in vendor/kopf-gen/";
+    let said = "kopf-runtime: the copy in vendor/kopf-gen/";
     assert!(output.contains(said), "{output}");
     shell.here = shell.folder().join("widgets");
     shell
@@ -81,31 +81,25 @@ fn the_source_of_the_runtime_can_be_changed() {
     let shell = vendored();
     let output = shell.run(&["runtime", "git", "https://example.com/a#v1"]);
     assert!(
-        output.contains("kopf-runtime comes from https://example.com/a at v1"),
+        output.contains("kopf-runtime: https://example.com/a at v1"),
         "{output}"
     );
     assert!(output.contains("deleted vendor/kopf-gen/ ("), "{output}");
     let cargo = shell.read("Cargo.toml");
     assert!(cargo.contains("kopf-testing = { git = \"https://example.com/a\", rev = \"v1\" }"));
     let shown = shell.run(&["runtime"]);
-    assert_eq!(
-        shown,
-        "exit 0\nkopf-runtime comes from https://example.com/a at v1\n"
-    );
+    assert_eq!(shown, "exit 0\nkopf-runtime: https://example.com/a at v1\n");
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let checkout = checkout.to_string_lossy();
     let output = shell.run(&["runtime", "path", &checkout]);
-    assert!(
-        output.contains("kopf-runtime comes from the folder "),
-        "{output}"
-    );
+    assert!(output.contains("kopf-runtime: the folder "), "{output}");
     let shown = shell.run(&["runtime"]);
     assert!(
         shown.contains("the crate builds only where this is"),
         "{shown}"
     );
     let output = shell.run(&["runtime", "version", "1.2"]);
-    assert!(output.contains("version 1.2 from the registry"), "{output}");
+    assert!(output.contains("version 1.2 of the registry"), "{output}");
     let output = shell.run(&["runtime", "vendor"]);
     assert!(output.contains("created vendor/kopf-gen/ ("), "{output}");
 }

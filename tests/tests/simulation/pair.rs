@@ -187,9 +187,7 @@ impl Pair {
         let namespace = self.namespace(kind);
         let definition = self.simulated.definition(kind).clone();
         let mut options = options.clone();
-        options.timeout = options
-            .timeout
-            .or(last.is_none().then_some(REPLAY));
+        options.timeout = options.timeout.or(last.is_none().then_some(REPLAY));
         let to_real = self.real_memory.resolve_watch(&options);
         let request = http::watch(&definition, namespace.as_deref(), &to_real)?;
         let mut real = self.read_events(request, last).await?;
