@@ -176,7 +176,7 @@ impl ObjectHandling<'_> {
             Outcome::Success(Value::Null) | Outcome::Waiting { .. } => {}
             Outcome::Success(result) => patches.patch.store_result(spec.id.as_str(), &result),
             Outcome::Error(failure) => {
-                self.event_handler_failed(&call, failure, failed);
+                self.event_handler_failed(&call, &failure, failed);
             }
         }
         Ok(())
@@ -188,7 +188,7 @@ impl ObjectHandling<'_> {
     fn event_handler_failed(
         &self,
         call: &EventCall<'_>,
-        failure: HandlerFailure,
+        failure: &HandlerFailure,
         failed: &mut FailedEventCalls,
     ) {
         let (spec, now) = (call.spec, Timestamp::now());
@@ -207,7 +207,7 @@ impl ObjectHandling<'_> {
             default_backoff,
             now,
         };
-        error!("Handler '{}' {}", spec.id, description.describe(&failure));
+        error!("Handler '{}' {}", spec.id, description.describe(failure));
         if let Consequence::Retry { delay, .. } = consequence {
             let now = Instant::now();
             let due = now.checked_add(delay.unwrap_or_default());
