@@ -2,6 +2,8 @@
 
 mod webhooks;
 
+use std::ffi::OsStr;
+
 use clap::builder::{BoolishValueParser, Resettable, TypedValueParser as _};
 use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand};
 use kopf_core::peering::DEV_PRIORITY;
@@ -13,6 +15,17 @@ use crate::health::endpoint::HealthEndpoint;
 
 /// The option that is used like a flag, but takes a value.
 const LOG_PREFIX: &str = "log_prefix";
+
+/// Kopf's variables whose names differ from those of the options.
+const KOPF_VARIABLES: [(&str, &str); 7] = [
+    ("KOPF_RUN_ALL_NAMESPACES", "KOPF_RUN_CLUSTERWIDE"),
+    ("KOPF_RUN_LIVENESS", "KOPF_RUN_LIVENESS_ENDPOINT"),
+    ("KOPF_RUN_NAMESPACE", "KOPF_RUN_NAMESPACES"),
+    ("KOPF_FREEZE_ALL_NAMESPACES", "KOPF_FREEZE_CLUSTERWIDE"),
+    ("KOPF_FREEZE_NAMESPACE", "KOPF_FREEZE_NAMESPACES"),
+    ("KOPF_RESUME_ALL_NAMESPACES", "KOPF_RESUME_CLUSTERWIDE"),
+    ("KOPF_RESUME_NAMESPACE", "KOPF_RESUME_NAMESPACES"),
+];
 
 /// The text of `--help` below the options.
 const EXIT_CODES: &str = "\
@@ -176,7 +189,13 @@ pub(super) struct LoggingArgs {
     quiet: bool,
 
     /// The format of log lines
-    #[arg(long, value_enum, default_value_t = LogFormat::Full, env = "KOPF_RUN_LOG_FORMAT")]
+    #[arg(
+        long,
+        value_enum,
+        ignore_case = true,
+        default_value_t = LogFormat::Full,
+        env = "KOPF_RUN_LOG_FORMAT"
+    )]
     log_format: LogFormat,
 
     /// Begin each line about an object with [namespace/name]; this is the default except for JSON
@@ -259,6 +278,9 @@ pub(super) struct FreezeArgs {
     /// Ignored; Kopf accepts it, so scripts may use it
     #[arg(short, long, value_name = "TEXT", hide = true, action = ArgAction::Set)]
     message: Option<String>,
+
+    #[command(flatten)]
+    pub(super) logging: LoggingArgs,
 }
 
 /// The options of `resume`.
@@ -286,6 +308,9 @@ pub(super) struct ResumeArgs {
     /// The name under which they were paused; by default user and host
     #[arg(short, long, value_name = "ID", env = "KOPF_RESUME_ID")]
     pub(super) id: Option<String>,
+
+    #[command(flatten)]
+    pub(super) logging: LoggingArgs,
 }
 
 /// The action that the command line asks for.
@@ -300,7 +325,44 @@ pub(super) enum RequestedAction {
 
 /// The parser of the command line.
 pub(super) fn command(name: &'static str) -> clap::Command {
-    ignore_flags_set_to_false(Cli::command()).name(name)
+    let command = Cli::command()
+        .mut_subcommand("freeze", without_variables_of_run)
+        .mut_subcommand("resume", without_variables_of_run);
+    ignore_flags_set_to_false(accept_variables_of_kopf(command)).name(name)
+}
+
+/// The options of the log that a command shares with `run`; the variables are for `run` alone.
+fn without_variables_of_run(command: clap::Command) -> clap::Command {
+    command.mut_args(|arg| {
+        let variable = arg.get_env().and_then(OsStr::to_str);
+        match variable {
+            Some(name) if name.starts_with("KOPF_RUN_") => arg.env(Resettable::Reset),
+            _ => arg,
+        }
+    })
+}
+
+/// Reads Kopf's variable of an option if that is set and the option's own is not, so that the
+/// environment of a Kopf operator means the same here.
+fn accept_variables_of_kopf(command: clap::Command) -> clap::Command {
+    let command = command.mut_args(|arg| {
+        let is_set = |name: &str| std::env::var_os(name).is_some();
+        let variable = arg.get_env().and_then(OsStr::to_str);
+        let known = variable.and_then(|own| KOPF_VARIABLES.iter().find(|(known, _)| *known == own));
+        match known {
+            Some((own, kopf)) if !is_set(own) && is_set(kopf) => {
+                let is_list = kopf.ends_with("_NAMESPACES");
+                let arg = arg.env(kopf);
+                if is_list {
+                    arg.value_delimiter(' ')
+                } else {
+                    arg
+                }
+            }
+            _ => arg,
+        }
+    });
+    command.mut_subcommands(accept_variables_of_kopf)
 }
 
 /// Treats a flag whose environment variable is false as not given, so that it conflicts with none.
@@ -321,7 +383,7 @@ fn ignore_flags_set_to_false(command: clap::Command) -> clap::Command {
     command.mut_subcommands(ignore_flags_set_to_false)
 }
 
-fn parse_bool(value: &std::ffi::OsStr) -> Option<bool> {
+fn parse_bool(value: &OsStr) -> Option<bool> {
     let parser = BoolishValueParser::new();
     parser.parse_ref(&clap::Command::new(""), None, value).ok()
 }
@@ -368,6 +430,14 @@ impl FreezeArgs {
 }
 
 impl LoggingArgs {
+    /// The log of a command for people, who need neither time nor level of its few lines.
+    pub(super) fn setup_of_command(&self) -> LogSetup {
+        match self.log_format {
+            LogFormat::Full => self.setup().format(LogFormat::Plain),
+            LogFormat::Plain | LogFormat::Json => self.setup(),
+        }
+    }
+
     /// The log that the options ask for.
     pub(super) fn setup(&self) -> LogSetup {
         let setup = LogSetup::default()

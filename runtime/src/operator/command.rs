@@ -35,11 +35,11 @@ impl Operator {
                 self.run_process(&args)
             }
             RequestedAction::Freeze(args) => {
-                logging::init(&LogSetup::default().format(LogFormat::Plain));
+                logging::init(&args.logging.setup_of_command());
                 self.with_cluster(async |operator, client| operator.freeze(client, &args).await)
             }
             RequestedAction::Resume(args) => {
-                logging::init(&LogSetup::default().format(LogFormat::Plain));
+                logging::init(&args.logging.setup_of_command());
                 self.with_cluster(async |operator, client| operator.unfreeze(client, &args).await)
             }
         };

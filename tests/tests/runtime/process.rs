@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use kopf_runtime::Settings;
 use kopf_tests::child_process::{ChildProcess, ChildProcessBuilder, Ending, Signal};
+use kopf_tests::health_client::HealthClient;
 use kopf_tests::{Objects, Sandbox, TestFailure, TestResult};
 use serde_json::json;
 
@@ -303,6 +304,33 @@ async fn handlers_that_block_all_threads_do_not_prevent_the_exit() -> TestResult
     process
         .wait_for_log("the operator did not stop in time")
         .await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_environment_of_a_kopf_operator_means_the_same() -> TestResult {
+    let fixture = ProcessFixture::new("variables").await?;
+    let identity = fixture.sandbox.administrator("operator");
+    let health = HealthClient::on_free_port().await?;
+    let namespaces = format!("elsewhere {}", fixture.sandbox.namespace());
+    let process = fixture
+        .sandbox
+        .operator(OPERATOR, &identity)?
+        .env("FLAKY_GROUP", fixture.sandbox.group())
+        .env("KOPF_RUN_NAMESPACES", namespaces)
+        .env("KOPF_RUN_LOG_FORMAT", "JSON")
+        .env(
+            "KOPF_RUN_LIVENESS_ENDPOINT",
+            format!("http://{}/healthz", health.address()),
+        )
+        .start()?;
+    fixture.create("one").await?;
+    fixture.is_handled("one").await?;
+    assert_eq!(health.get("/healthz").await?.status, 200);
+    process.terminate().await?;
+    let log = process.log();
+    let is_json = |line: &str| serde_json::from_str::<serde_json::Value>(line).is_ok();
+    assert!(log.lines().any(is_json), "{log}");
     Ok(())
 }
 

@@ -66,6 +66,38 @@ fn every_option_of_a_run_has_a_variable_named_after_it() {
 }
 
 #[test]
+fn the_variables_of_a_run_are_not_those_of_other_commands() {
+    let command = command("operator");
+    for (name, prefix) in [("freeze", "KOPF_FREEZE_"), ("resume", "KOPF_RESUME_")] {
+        let subcommand = command.find_subcommand(name).unwrap();
+        for variable in subcommand.get_arguments().filter_map(clap::Arg::get_env) {
+            assert!(
+                variable.to_string_lossy().starts_with(prefix),
+                "{variable:?}"
+            );
+        }
+    }
+    for (own, _) in KOPF_VARIABLES {
+        let commands = command.get_subcommands();
+        let mut variables = commands
+            .flat_map(clap::Command::get_arguments)
+            .filter_map(clap::Arg::get_env);
+        assert!(
+            variables.any(|it| it == own),
+            "{own} is not a variable of an option"
+        );
+    }
+}
+
+#[test]
+fn formats_of_the_log_may_be_in_capitals() {
+    assert!(matches!(
+        request(&["--log-format", "JSON"]),
+        RequestedAction::Run(_)
+    ));
+}
+
+#[test]
 fn the_whole_cluster_and_a_namespace_exclude_each_other() {
     assert!(Cli::try_parse_from(["operator", "-A", "-n", "a"]).is_err());
 }
@@ -125,8 +157,8 @@ fn freeze_requires_a_lifetime_and_takes_the_options_of_kopf() {
         panic!("no freeze");
     };
     assert_eq!(args.priority(), 666);
-    assert!(matches!(
-        request(&["resume", "-P", "ours"]),
-        RequestedAction::Resume(_)
-    ));
+    let RequestedAction::Resume(args) = request(&["resume", "-P", "ours", "-v"]) else {
+        panic!("no resume");
+    };
+    assert_eq!(args.logging.verbosity(), LogVerbosity::Verbose);
 }
