@@ -107,6 +107,10 @@ pub struct ExecutionSettings {
     pub lifecycle: Lifecycle,
     /// The pause after an arbitrary error, unless the handler declares another.
     pub default_backoff: Duration,
+    /// The number of threads for [blocking work](crate::ChangeContext::blocking) of handlers; the
+    /// work of others waits. It counts for [`Operator::main`](crate::Operator::main), which reads it
+    /// before any startup handler runs: embedded operators use the threads of their runtime.
+    pub blocking_threads: usize,
 }
 
 /// The start and the stop of daemons and timers.
@@ -238,6 +242,9 @@ pub struct LeaderElectionSettings {
     pub retry_period: Duration,
 }
 
+/// No machine has more threads for blocking work.
+pub(crate) const MOST_BLOCKING_THREADS: usize = 65_536;
+
 impl Settings {
     /// Looks for values with which the operator would do nothing, or would do it without a pause.
     pub(crate) fn check(&self) -> Result<(), InvalidSetting> {
@@ -248,6 +255,14 @@ impl Settings {
                 setting: "queueing.worker_limit",
                 value: limit.to_string(),
                 bound: "a number of workers, at least 1",
+            });
+        }
+        let threads = self.execution.blocking_threads;
+        if !(1..=MOST_BLOCKING_THREADS).contains(&threads) {
+            return Err(InvalidSetting {
+                setting: "execution.blocking_threads",
+                value: threads.to_string(),
+                bound: "a number of threads, from 1 to 65536",
             });
         }
         let durations = [
@@ -375,6 +390,7 @@ impl Default for ExecutionSettings {
         Self {
             lifecycle: Lifecycle::default(),
             default_backoff: Duration::from_secs(60),
+            blocking_threads: 512,
         }
     }
 }
@@ -467,6 +483,8 @@ mod tests {
             Some(none)
         );
         assert!(refused(|it| it.queueing.worker_limit = Some(usize::MAX)).is_some());
+        assert!(refused(|it| it.execution.blocking_threads = 0).is_some());
+        assert!(refused(|it| it.execution.blocking_threads = usize::MAX).is_some());
         let zero = "`watching.inactivity_timeout` is zero, and must be longer";
         assert_eq!(
             refused(|it| it.watching.inactivity_timeout = Duration::ZERO).as_deref(),

@@ -13,7 +13,7 @@ use super::connect::connect;
 use super::error::chain;
 use super::logging::{LogFormat, LogSetup};
 use super::{Error, Namespaces, Operator, logging, shutdown};
-use crate::settings::PeeringMode;
+use crate::settings::{MOST_BLOCKING_THREADS, PeeringMode};
 
 impl Operator {
     /// Does what the command line asks for; an operator that runs is stopped by a signal.
@@ -59,7 +59,8 @@ impl Operator {
             self.liveness = args.liveness.clone();
         }
         args.webhooks.apply_to(&mut self.webhooks);
-        block_on(self.run_until_signal())
+        let threads = self.settings.execution.blocking_threads;
+        block_on(threads, self.run_until_signal())
     }
 
     fn apply_scope(&mut self, args: &ScopeArgs) {
@@ -105,7 +106,8 @@ impl Operator {
     ) -> Result<(), Error> {
         let requests = Arc::clone(&self.requests);
         let logins = std::mem::take(&mut self.handlers.logins);
-        block_on(async {
+        let threads = self.settings.execution.blocking_threads;
+        block_on(threads, async {
             let connection = connect(requests, logins, &Arc::new(self.settings.clone())).await?;
             act(self, connection.client).await
         })
@@ -122,13 +124,42 @@ impl Operator {
     }
 }
 
-fn block_on(done: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
+fn block_on(
+    blocking_threads: usize,
+    done: impl Future<Output = Result<(), Error>>,
+) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
+        // Other numbers are errors of the settings, which the operator reports.
+        .max_blocking_threads(blocking_threads.clamp(1, MOST_BLOCKING_THREADS))
         .build()
         .map_err(Error::Process)?;
     let done = runtime.block_on(done);
     // A handler may block a thread for ever; its grace is over.
     runtime.shutdown_background();
     done
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+
+    #[test]
+    fn as_much_blocking_work_runs_at_once_as_there_are_threads() {
+        let all = Arc::new(Barrier::new(600));
+        let done = block_on(600, async {
+            let works = (0..600).map(|_| {
+                let all = Arc::clone(&all);
+                tokio::task::spawn_blocking(move || drop(all.wait()))
+            });
+            let works: Vec<_> = works.collect();
+            for work in works {
+                work.await.expect("it does not panic");
+            }
+            Ok(())
+        });
+        assert!(done.is_ok());
+    }
 }

@@ -72,6 +72,7 @@ fn defaults() -> BTreeMap<String, String> {
     let ExecutionSettings {
         lifecycle,
         default_backoff,
+        blocking_threads,
     } = execution;
     let BackgroundSettings {
         cancellation_polling,
@@ -144,6 +145,7 @@ fn defaults() -> BTreeMap<String, String> {
         ("queueing.error_delays", pauses(&error_delays)),
         ("execution.lifecycle", lifecycle.to_owned()),
         ("execution.default_backoff", time(default_backoff)),
+        ("execution.blocking_threads", blocking_threads.to_string()),
         (
             "background.cancellation_polling",
             time(cancellation_polling),

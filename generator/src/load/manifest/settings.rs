@@ -162,6 +162,8 @@ section! {
         lifecycle: Word<LifecycleWord>,
         /// The pause after an arbitrary error, unless the handler says otherwise; `60s` if left out.
         default_backoff: ManifestDuration,
+        /// Threads for blocking work of handlers; 512 if left out.
+        blocking_threads: Positive,
     }
 }
 

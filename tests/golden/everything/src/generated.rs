@@ -80,6 +80,7 @@ where
             execution: ExecutionSettings {
                 lifecycle: Lifecycle::AllAtOnce,
                 default_backoff: Duration::from_secs(30),
+                blocking_threads: 1000,
             },
             background: BackgroundSettings {
                 cancellation_polling: Duration::from_secs(30),

@@ -121,7 +121,7 @@ pub(super) const KOPF_ONLY: &[KopfOnlySetting] = &[
     kopf_only(
         "execution",
         "max_workers",
-        "handlers are async: see `queueing.worker_limit`",
+        "handlers are async; the threads for blocking work are `blocking_threads`",
     ),
     kopf_only(
         "background",
