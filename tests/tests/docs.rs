@@ -4,6 +4,8 @@
 mod blocks;
 #[path = "docs/brevity.rs"]
 mod brevity;
+#[path = "docs/named_tests.rs"]
+mod named_tests;
 #[path = "docs/settings.rs"]
 mod settings;
 
