@@ -16,14 +16,21 @@ struct CompleteLog {
 
 impl CompleteLog {
     async fn with(options: &[&str]) -> Result<Self, TestFailure> {
+        Self::with_variable(options, None).await
+    }
+
+    async fn with_variable(options: &[&str], rust_log: Option<&str>) -> Result<Self, TestFailure> {
         let sandbox = Sandbox::open("logs").await?;
         let objects = sandbox.define("Widget").await?;
-        let operator = sandbox
+        let mut operator = sandbox
             .operator(OPERATOR, &sandbox.administrator("operator"))?
             .env("FLAKY_GROUP", sandbox.group())
             .args(["--standalone", "--namespace", sandbox.namespace()])
-            .args(options)
-            .start()?;
+            .args(options);
+        if let Some(filter) = rust_log {
+            operator = operator.env("RUST_LOG", filter);
+        }
+        let operator = operator.start()?;
         objects.create("one", json!({"spec": {"size": 1}})).await?;
         let handled = objects
             .wait_until("one", "it is handled", |it| it.data["status"]["flaky"] == 1)
@@ -86,6 +93,19 @@ async fn a_quiet_operator_logs_warnings_and_errors_only() -> TestResult {
     assert_eq!(lines.iter().filter(failed).count(), 1, "{}", log.text);
     let unimportant = |line: &(&str, &str)| !matches!(line.0, "WARN" | "ERROR");
     assert!(!lines.iter().any(unimportant), "{}", log.text);
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_variable_of_rust_decides_about_the_amount_of_lines() -> TestResult {
+    let log = CompleteLog::with_variable(&["--verbose"], Some("warn")).await?;
+    let unimportant = |line: &(&str, &str)| !matches!(line.0, "WARN" | "ERROR");
+    let lines = log.levels();
+    assert!(
+        !lines.is_empty() && !lines.iter().any(unimportant),
+        "{}",
+        log.text
+    );
     Ok(())
 }
 

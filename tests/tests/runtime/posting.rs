@@ -97,6 +97,31 @@ async fn handlers_post_events_of_all_types_on_their_object() -> TestResult {
 }
 
 #[tokio::test]
+async fn a_recorder_posts_in_a_task_that_outlives_the_handler() -> TestResult {
+    let mut fixture = HandlerFixture::new("recorder").await?;
+    let released = fixture.scripts.release_receiver();
+    let released = std::sync::Mutex::new(Some(released));
+    fixture.script("create_fn", move |cx| {
+        let (recorder, released) = (cx.recorder(), released.lock().unwrap().take());
+        tokio::spawn(async move {
+            if let Some(released) = released {
+                let _ = released.await;
+            }
+            recorder.info("Later", "after the handler");
+        });
+        Ok(())
+    });
+    let operator = fixture.start(fixture.handlers([created()])).await?;
+    fixture.create("one", 1).await?;
+    fixture.wait_until_handled("one", 1).await?;
+    fixture.scripts.release();
+    fixture
+        .wait_for_events(&["Normal Later 1x after the handler"])
+        .await?;
+    operator.stop().await
+}
+
+#[tokio::test]
 async fn the_posting_level_and_switch_suppress_events() -> TestResult {
     let mut fixture = HandlerFixture::new("level").await?;
     fixture.script("create_fn", |cx| {

@@ -335,6 +335,34 @@ async fn the_environment_of_a_kopf_operator_means_the_same() -> TestResult {
 }
 
 #[tokio::test]
+async fn an_option_overrides_its_variable_and_without_both_the_whole_cluster_is_served()
+-> TestResult {
+    let fixture = ProcessFixture::new("scope").await?;
+    let serving = "serving the whole cluster";
+    let process = fixture
+        .builder(OPERATOR)?
+        .env("KOPF_RUN_NAMESPACE", "elsewhere")
+        .args(["--namespace", fixture.sandbox.namespace()])
+        .start()?;
+    fixture.create("one").await?;
+    fixture.is_handled("one").await?;
+    process.terminate().await?;
+    assert!(!process.log().contains(serving), "{}", process.log());
+
+    let identity = fixture.sandbox.administrator("operator");
+    let process = fixture
+        .sandbox
+        .operator(OPERATOR, &identity)?
+        .env("FLAKY_GROUP", fixture.sandbox.group())
+        .start()?;
+    process.wait_for_log(serving).await?;
+    fixture.create("two").await?;
+    fixture.is_handled("two").await?;
+    process.terminate().await?;
+    Ok(())
+}
+
+#[tokio::test]
 async fn stopping_under_load_is_quick_and_loses_nothing() -> TestResult {
     const OBJECTS: usize = 200;
     let fixture = ProcessFixture::new("load").await?;

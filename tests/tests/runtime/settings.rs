@@ -1,5 +1,6 @@
 //! Effects of settings.
 
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use kopf_runtime::{
@@ -222,5 +223,35 @@ async fn without_error_delays_a_failed_write_is_retried_at_once() -> TestResult 
     fixture.create("one", 1).await?;
     fixture.wait_until_handled("one", 1).await?;
     assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn arbitrary_errors_are_retried_after_the_default_backoff_since_the_first_attempt()
+-> TestResult {
+    let mut fixture = HandlerFixture::new("backoff").await?;
+    let attempts = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&attempts);
+    fixture.script("make", move |cx| {
+        noted.lock().unwrap().push((cx.started(), cx.runtime()));
+        match cx.retry() {
+            0 | 1 => Err("an arbitrary error".into()),
+            _ => Ok(()),
+        }
+    });
+    let mut settings = Settings::default();
+    settings.execution.default_backoff = Duration::from_millis(100);
+    let resource = fixture.handlers([ChangeHandler::new("make", On::create())]);
+    let operator = fixture.start_with(resource, settings).await?;
+    fixture.create("one", 1).await?;
+    fixture.wait_until_handled("one", 1).await?;
+    let attempts = attempts.lock().unwrap().clone();
+    let [first, second, third] = attempts[..] else {
+        panic!("three attempts: {attempts:?}");
+    };
+    assert_eq!((first.0, first.0), (second.0, third.0), "{attempts:?}");
+    let pause = Duration::from_millis(100);
+    assert!(second.1 >= first.1 + pause, "{attempts:?}");
+    assert!(third.1 >= second.1 + pause, "{attempts:?}");
     operator.stop().await
 }

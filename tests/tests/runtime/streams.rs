@@ -5,7 +5,7 @@ use kopf_runtime::{
     ChangeHandler, EventHandler, On, Operator, Resource, ResourceSpec, Settings, TextTest,
     ValueTest,
 };
-use kopf_tests::Component;
+use kopf_tests::{Component, eventually};
 use kopf_tests::{
     Fault, FaultProxy, PrivateControlPlane, RequestMatch, TestResult, try_eventually,
 };
@@ -175,6 +175,34 @@ async fn an_inactive_watch_is_reopened() -> TestResult {
     })
     .await?;
     assert_eq!(lists, 1);
+    fixture.create("one", 1).await?;
+    assert_eq!(fixture.next_report().await, "one ADDED 1");
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn the_api_server_is_asked_to_end_watches_after_the_server_timeout() -> TestResult {
+    let mut fixture = HandlerFixture::new("ending").await?;
+    let mut settings = Settings::default();
+    settings.watching.server_timeout = std::time::Duration::from_secs(2);
+    let operator = Operator::new("fixture")
+        .resource(spy(&fixture))
+        .settings(settings);
+    let (proxy, operator) = fixture.start_operator_through_proxy(operator).await?;
+    let watches = eventually("the second watch is open", async || {
+        let requests = proxy.requests().into_iter().map(|it| it.uri);
+        let watches: Vec<String> = requests
+            .filter(|uri| uri.contains("/widgets?") && uri.contains("watch=true"))
+            .collect();
+        (watches.len() >= 2).then_some(watches)
+    })
+    .await?;
+    for uri in watches {
+        let seconds = uri.split("timeoutSeconds=").nth(1);
+        let seconds = seconds.and_then(|it| it.split('&').next());
+        let seconds: u32 = seconds.unwrap_or_default().parse()?;
+        assert!((2..=4).contains(&seconds), "{uri}");
+    }
     fixture.create("one", 1).await?;
     assert_eq!(fixture.next_report().await, "one ADDED 1");
     operator.stop().await
