@@ -143,6 +143,34 @@ async fn annotations_of_other_operators_and_kubectl_are_ignored_in_the_diff() ->
 }
 
 #[tokio::test]
+async fn a_function_for_overlapping_fields_is_called_for_each() -> TestResult {
+    compare("overlapping_fields", async |run| {
+        run.start().await?;
+        run.create("one", json!({"spec": {"size": 1, "other": 1}}))
+            .await?;
+        run.note_settled_with("one", 1).await?;
+        run.merge("one", json!({"spec": {"size": 2}})).await?;
+        run.note_settled_with("one", 2).await?;
+        run.merge("one", json!({"spec": {"other": 2}})).await?;
+        run.note("one", "only the outer field", |it| {
+            is_settled(it) && last_handled(it)["spec"]["other"] == 2
+        })
+        .await
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_handler_waits_for_the_result_of_one_that_is_declared_later() -> TestResult {
+    compare("results_in_order", async |run| {
+        run.start().await?;
+        run.create("one", json!({"spec": {"size": 1}})).await?;
+        run.note_results("one", &["first", "second"]).await
+    })
+    .await
+}
+
+#[tokio::test]
 async fn a_field_handler_is_called_when_its_field_is_added_changed_and_removed() -> TestResult {
     compare("fields", async |run| {
         run.start().await?;

@@ -71,6 +71,25 @@ async fn an_object_deleted_during_downtime_still_runs_its_delete_handlers() -> T
 }
 
 #[tokio::test]
+async fn an_object_that_is_released_by_hand_during_downtime_is_gone_without_its_handlers()
+-> TestResult {
+    compare("down", async |run| {
+        run.start().await?;
+        run.create("one", json!({"spec": {"size": 1}})).await?;
+        run.note_results("one", &["create_fn"]).await?;
+        run.kill().await?;
+        run.widgets.delete("one").await?;
+        run.merge("one", json!({"metadata": {"finalizers": null}}))
+            .await?;
+        run.note_gone("one").await?;
+        run.start().await?;
+        run.create("two", json!({"spec": {"size": 2}})).await?;
+        run.note_results("two", &["create_fn"]).await
+    })
+    .await
+}
+
+#[tokio::test]
 async fn an_object_in_deletion_is_resumed_only_by_handlers_declared_for_it() -> TestResult {
     compare("resume_deleted", async |run| {
         run.start().await?;

@@ -39,9 +39,11 @@ pub(crate) fn named(name: &str, widgets: ResourceSpec) -> ResourceHandlers {
         "mid_cycle" => mid_cycle(widgets),
         "flood" => flood(widgets),
         "optional_delete" => optional_delete(widgets),
+        "overlapping_fields" => overlapping_fields(widgets),
         "patches" => patches(widgets),
         "permanent_error" => permanent_error(widgets),
         "posted" => posted(widgets),
+        "results_in_order" => results_in_order(widgets),
         "resume" => resume(widgets),
         "resume_deleted" => resume_deleted(widgets),
         "stealth" => stealth(widgets),
@@ -437,6 +439,34 @@ fn fields(widgets: Widgets) -> Widgets {
     ]
     .into_iter()
     .fold(widgets, noted_field)
+}
+
+fn overlapping_fields(widgets: Widgets) -> Widgets {
+    [
+        FieldHandler::new("changed", "spec.size"),
+        FieldHandler::new("changed", "spec"),
+    ]
+    .into_iter()
+    .fold(widgets, noted_field)
+}
+
+fn results_in_order(widgets: Widgets) -> Widgets {
+    widgets
+        .change(ChangeHandler::new("first", On::create()), |(), cx| {
+            Box::pin(async move {
+                let made = cx.object()["status"]["second"]["made"].clone();
+                if made.is_null() {
+                    note_change(cx);
+                    return Err(
+                        HandlerError::temporary("no result yet").after(Duration::from_secs(1))
+                    );
+                }
+                note_and_return(cx, &json!({"after": made}))
+            })
+        })
+        .change(ChangeHandler::new("second", On::create()), |(), cx| {
+            Box::pin(async move { note_and_return(cx, &json!({"made": "it"})) })
+        })
 }
 
 fn stealth(widgets: Widgets) -> Widgets {
