@@ -6,7 +6,7 @@ mod json;
 
 use json::JsonCalls;
 
-use crate::rust::{DocComments, RustModule};
+use crate::rust::{RustModule, WrittenAttributes};
 
 /// The members of an `impl` or a trait that have no blank lines between them.
 const ONE_LINERS: [&str; 2] = ["const ", "type "];
@@ -17,11 +17,11 @@ const INDENT: &str = "    ";
 /// The text of a module.
 #[must_use]
 pub fn rust(module: RustModule) -> String {
-    let (file, comments) = module.into_syntax();
-    self::file(file, &comments)
+    let (file, attributes) = module.into_syntax();
+    self::file(file, &attributes)
 }
 
-fn file(file: syn::File, comments: &DocComments) -> String {
+fn file(file: syn::File, attributes: &WrittenAttributes) -> String {
     let head = unparse(file.attrs, Vec::new());
     let mut text = spaced_attributes(&head);
     let mut previous = None;
@@ -31,7 +31,7 @@ fn file(file: syn::File, comments: &DocComments) -> String {
         if !text.is_empty() && !continues {
             text.push('\n');
         }
-        text.push_str(&self::item(item, comments));
+        text.push_str(&self::item(item, attributes));
         previous = Some(group);
     }
     text
@@ -65,11 +65,11 @@ impl ItemGroup {
     }
 }
 
-fn item(item: syn::Item, comments: &DocComments) -> String {
+fn item(item: syn::Item, attributes: &WrittenAttributes) -> String {
     match item {
-        syn::Item::Mod(module) => self::module(module, comments),
+        syn::Item::Mod(module) => self::module(module, attributes),
         syn::Item::Struct(_) | syn::Item::Enum(_) => {
-            comments.insert(&unparse(Vec::new(), vec![item]))
+            attributes.insert(&unparse(Vec::new(), vec![item]))
         }
         syn::Item::Impl(_) | syn::Item::Trait(_) => with_blank_lines(&code(item)),
         syn::Item::Fn(_) => code(item),
@@ -84,7 +84,7 @@ fn code(mut item: syn::Item) -> String {
 }
 
 /// A module, whose items have blank lines between them as well.
-fn module(mut module: syn::ItemMod, comments: &DocComments) -> String {
+fn module(mut module: syn::ItemMod, attributes: &WrittenAttributes) -> String {
     let Some((_, items)) = module.content.take() else {
         return unparse(Vec::new(), vec![syn::Item::Mod(module)]);
     };
@@ -99,7 +99,7 @@ fn module(mut module: syn::ItemMod, comments: &DocComments) -> String {
         attrs: inner,
         items,
     };
-    let body = file(body, comments);
+    let body = file(body, attributes);
     module.semi = Some(syn::token::Semi::default());
     let declaration = unparse(Vec::new(), vec![syn::Item::Mod(module)]);
     let declaration = declaration.trim_end().trim_end_matches(';').to_owned();
@@ -175,7 +175,7 @@ mod tests {
             pub mod c { //! Doc.
             use std::c::D; struct E; }";
         let file = syn::parse_file(text).expect("valid");
-        insta::assert_snapshot!(super::file(file, &DocComments::default()), @r"
+        insta::assert_snapshot!(super::file(file, &WrittenAttributes::default()), @r"
         //! Doc.
 
         #![allow(x)]

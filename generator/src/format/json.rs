@@ -167,11 +167,11 @@ fn entries(list: TokenStream) -> impl Iterator<Item = TokenStream> {
 mod tests {
     use quote::quote;
 
-    use crate::rust::DocComments;
+    use crate::rust::WrittenAttributes;
 
     fn print(item: proc_macro2::TokenStream) -> String {
         let file = syn::parse2(item).expect("valid");
-        super::super::file(file, &DocComments::default())
+        super::super::file(file, &WrittenAttributes::default())
     }
 
     #[test]

@@ -35,6 +35,8 @@ pub enum RustItem {
     Struct(RustStruct),
     /// An enum.
     Enum(RustEnum),
+    /// A struct around one public value.
+    Newtype(RustNewtype),
     /// Another name for a type.
     Alias(Ident, RustType),
     /// `pub use path as name;`.
@@ -65,6 +67,19 @@ pub struct RustStruct {
     pub name: Ident,
     /// Its fields, all public.
     pub fields: Vec<RustField>,
+}
+
+/// A struct around one public value.
+#[derive(Clone, Debug)]
+pub struct RustNewtype {
+    /// The lines of its doc comment, without slashes.
+    pub docs: Vec<String>,
+    /// The derived traits.
+    pub derives: Vec<RustPath>,
+    /// Its name.
+    pub name: Ident,
+    /// The type of the value.
+    pub value: RustType,
 }
 
 /// A field of a struct.

@@ -1,37 +1,39 @@
 //! Lowers a module to a syntax tree: chooses the name of each path, and adds the imports.
 
 use std::borrow::Cow;
+use std::fmt;
 
-use proc_macro2::{Ident, Literal, Punct, Spacing, Span, TokenTree};
+use proc_macro2::{Ident, Literal, Span};
 use quote::quote;
 use syn::punctuated::Punctuated;
 use syn::visit_mut::{self, VisitMut};
 use syn::{AttrStyle, Token};
 
-use super::doc_comments::DocComments;
 use super::import::{self, ReexportList};
 use super::item::{
-    Lint, RustEnum, RustField, RustItem, RustModule, RustStruct, RustVariant, SerdeArgument,
+    Lint, RustEnum, RustField, RustItem, RustModule, RustNewtype, RustStruct, RustVariant,
+    SerdeArgument,
 };
 use super::path::RustPath;
 use super::rust_type::{RustType, TypeArgument};
 use super::scope::ModuleScope;
 use super::syntax;
+use super::written_attributes::WrittenAttributes;
 
 impl RustModule {
-    /// The syntax tree of the module, and its doc comments.
+    /// The syntax tree of the module, and what is written before its items.
     #[must_use]
-    pub fn into_syntax(self) -> (syn::File, DocComments) {
-        let mut comments = DocComments::default();
-        let file = self.lower(&mut comments);
-        (file, comments)
+    pub fn into_syntax(self) -> (syn::File, WrittenAttributes) {
+        let mut attributes = WrittenAttributes::default();
+        let file = self.lower(&mut attributes);
+        (file, attributes)
     }
 
-    fn lower(self, comments: &mut DocComments) -> syn::File {
-        let mut scope = ModuleScope::new(&self.location, std::mem::take(comments));
+    fn lower(self, attributes: &mut WrittenAttributes) -> syn::File {
+        let mut scope = ModuleScope::new(&self.location, std::mem::take(attributes));
         self.items.iter().for_each(|item| declare(item, &mut scope));
         let docs = self.docs.iter().map(|line| syntax::doc(line, inner()));
-        let allowed = self.allowed.iter().map(|lint| allow(lint, inner()));
+        let allowed = self.allowed.iter().map(allow);
         let attrs = docs.chain(allowed).collect();
         let mut modules = Vec::new();
         let mut reexports = ReexportList::new();
@@ -50,7 +52,7 @@ impl RustModule {
                 item => items.push(item.into_syntax(&mut scope)),
             }
         }
-        *comments = std::mem::take(&mut scope.docs);
+        *attributes = std::mem::take(&mut scope.attributes);
         let items = modules
             .into_iter()
             .chain(import::imports(&scope.into_imports(), &self.traits))
@@ -74,6 +76,7 @@ fn declare(item: &RustItem, scope: &mut ModuleScope) {
     match item {
         RustItem::Struct(item) => scope.declare(item.name.to_string()),
         RustItem::Enum(item) => scope.declare(item.name.to_string()),
+        RustItem::Newtype(item) => scope.declare(item.name.to_string()),
         RustItem::Alias(name, _) | RustItem::Module { name, .. } => {
             scope.declare(name.to_string());
         }
@@ -97,13 +100,21 @@ const fn declared_name(item: &syn::Item) -> Option<&Ident> {
     }
 }
 
-fn allow(lint: &Lint, style: AttrStyle) -> syn::Attribute {
-    let names = lint.names.iter().map(|name| {
-        let parts = name.split("::").map(syntax::ident);
-        quote!(#(#parts)::*)
-    });
-    let reason = lint.reason.map(|reason| quote!(, reason = #reason));
-    syntax::list_attribute("allow", quote!(#(#names),* #reason), style)
+fn allow(lint: &Lint) -> syn::Attribute {
+    let text = format!("#![{lint}]");
+    let parsed = syn::parse::Parser::parse_str(syn::Attribute::parse_inner, &text);
+    let mut parsed = parsed.expect("lints are paths").into_iter();
+    parsed.next().expect("it is one attribute")
+}
+
+impl fmt::Display for Lint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "allow({}", self.names.join(", "))?;
+        if let Some(reason) = self.reason {
+            write!(f, ", reason = {reason:?}")?;
+        }
+        f.write_str(")")
+    }
 }
 
 // === impl RustItem ===
@@ -113,6 +124,7 @@ impl RustItem {
         match self {
             Self::Struct(item) => item.into_syntax(scope),
             Self::Enum(item) => item.into_syntax(scope),
+            Self::Newtype(item) => item.into_syntax(scope),
             Self::Alias(name, ty) => {
                 let syn::Item::Type(mut item) = syntax::item(quote!(pub type #name = ();)) else {
                     unreachable!("it is an alias");
@@ -135,7 +147,7 @@ impl RustItem {
                     module.attrs.push(syn::parse_quote!(#[rustfmt::skip]));
                 }
                 if let Some(body) = body {
-                    let file = body.lower(&mut scope.docs);
+                    let file = body.lower(&mut scope.attributes);
                     module.attrs.extend(file.attrs);
                     module.content = Some((syn::token::Brace::default(), file.items));
                     module.semi = None;
@@ -156,9 +168,9 @@ impl RustStruct {
         for field in self.fields {
             fields.push(field.into_syntax(scope));
         }
-        let mut attrs = Vec::from_iter(scope.docs.add(self.docs));
-        attrs.push(scope.derive(&self.derives));
-        attrs.extend(scope.serde(&self.serde));
+        let mut attributes = vec![scope.derive(&self.derives)];
+        attributes.extend(scope.serde(&self.serde));
+        let attrs = scope.attributes.add(self.docs, attributes);
         syn::Item::Struct(syn::ItemStruct {
             attrs,
             vis: public(),
@@ -174,10 +186,21 @@ impl RustStruct {
     }
 }
 
+impl RustNewtype {
+    fn into_syntax(self, scope: &mut ModuleScope) -> syn::Item {
+        let attributes = vec![scope.derive(&self.derives)];
+        let attrs = scope.attributes.add(self.docs, attributes);
+        let (name, value) = (self.name, scope.ty(&self.value));
+        let mut item: syn::ItemStruct = syn::parse_quote!(pub struct #name(pub #value););
+        item.attrs = attrs;
+        syn::Item::Struct(item)
+    }
+}
+
 impl RustField {
     fn into_syntax(self, scope: &mut ModuleScope) -> syn::Field {
-        let mut attrs = Vec::from_iter(scope.docs.add(self.docs));
-        attrs.extend(scope.serde(&self.serde));
+        let attributes = scope.serde(&self.serde).into_iter().collect();
+        let attrs = scope.attributes.add(self.docs, attributes);
         syn::Field {
             attrs,
             vis: public(),
@@ -196,14 +219,10 @@ impl RustEnum {
         for variant in self.variants {
             variants.push(variant.into_syntax(scope));
         }
-        let mut attrs = Vec::from_iter(scope.docs.add(self.docs));
-        attrs.push(scope.derive(&self.derives));
-        attrs.extend(scope.serde(&self.serde));
-        attrs.extend(
-            self.allowed
-                .iter()
-                .map(|lint| allow(lint, AttrStyle::Outer)),
-        );
+        let mut attributes = vec![scope.derive(&self.derives)];
+        attributes.extend(scope.serde(&self.serde));
+        attributes.extend(self.allowed.iter().map(|lint| format!("#[{lint}]")));
+        let attrs = scope.attributes.add(self.docs, attributes);
         syn::Item::Enum(syn::ItemEnum {
             attrs,
             vis: public(),
@@ -218,8 +237,8 @@ impl RustEnum {
 
 impl RustVariant {
     fn into_syntax(self, scope: &mut ModuleScope) -> syn::Variant {
-        let mut attrs = Vec::from_iter(scope.docs.add(self.docs));
-        attrs.extend(scope.serde(&self.serde));
+        let attributes = scope.serde(&self.serde).into_iter().collect();
+        let attrs = scope.attributes.add(self.docs, attributes);
         let fields = match &self.value {
             None => syn::Fields::Unit,
             Some(ty) => {
@@ -236,8 +255,14 @@ impl RustVariant {
     }
 }
 
-fn punct(character: char) -> TokenTree {
-    Punct::new(character, Spacing::Alone).into()
+/// Adds a string literal.
+fn push_literal(text: &mut String, value: &str) {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
+    if value.bytes().all(is_plain) {
+        text.extend(["\"", value, "\""]);
+    } else {
+        text.push_str(&Literal::string(value).to_string());
+    }
 }
 
 fn public() -> syn::Visibility {
@@ -296,46 +321,44 @@ impl ModuleScope {
         }
     }
 
-    fn derive(&mut self, traits: &[RustPath]) -> syn::Attribute {
-        let tokens = match &self.last_derives {
-            Some((last, tokens)) if last == traits => tokens.clone(),
-            _ => {
-                let paths: Vec<syn::Path> =
-                    traits.iter().map(|path| self.derive_macro(path)).collect();
-                let tokens = quote!(#(#paths),*);
-                self.last_derives = Some((traits.to_vec(), tokens.clone()));
-                tokens
-            }
-        };
-        syntax::list_attribute("derive", tokens, AttrStyle::Outer)
+    /// The derive attribute.
+    fn derive(&mut self, traits: &[RustPath]) -> String {
+        if let Some((last, text)) = &self.last_derives
+            && last == traits
+        {
+            return text.clone();
+        }
+        let names: Vec<String> = traits.iter().map(|path| self.derive_macro(path)).collect();
+        let text = format!("#[derive({})]", names.join(", "));
+        self.last_derives = Some((traits.to_vec(), text.clone()));
+        text
     }
 
     /// A derive macro. Those of the standard library are not hidden by types of the same name.
-    fn derive_macro(&mut self, path: &RustPath) -> syn::Path {
+    fn derive_macro(&mut self, path: &RustPath) -> String {
         if path.is("std::fmt::Debug") || path.needs_no_import() {
-            return syntax::ident(path.name()).into();
+            return path.name().to_owned();
         }
-        self.path(path)
+        self.write(path).text()
     }
 
     /// The serde attribute; none without arguments.
-    fn serde(&mut self, arguments: &[SerdeArgument]) -> Option<syn::Attribute> {
+    fn serde(&mut self, arguments: &[SerdeArgument]) -> Option<String> {
         if arguments.is_empty() {
             return None;
         }
-        let mut tokens: Vec<TokenTree> = Vec::new();
-        for argument in arguments {
+        let mut text = "#[serde(".to_owned();
+        for (index, argument) in arguments.iter().enumerate() {
             let (name, value) = self.serde_argument(argument);
-            if !tokens.is_empty() {
-                tokens.push(punct(','));
-            }
-            tokens.push(syntax::ident(name).into());
+            text.push_str(if index == 0 { "" } else { ", " });
+            text.push_str(name);
             if let Some(value) = value {
-                tokens.extend([punct('='), Literal::string(&value).into()]);
+                text.push_str(" = ");
+                push_literal(&mut text, &value);
             }
         }
-        let tokens = tokens.into_iter().collect();
-        Some(syntax::list_attribute("serde", tokens, AttrStyle::Outer))
+        text.push_str(")]");
+        Some(text)
     }
 
     /// The name and the value of an argument.

@@ -1,25 +1,25 @@
 //! The names that a module has, and the choice between a short name and a path.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
-use proc_macro2::TokenStream;
+use rustc_hash::FxHashMap;
 
-use super::doc_comments::DocComments;
 use super::path::{PathRoot, RustPath};
 use super::prelude;
+use super::written_attributes::WrittenAttributes;
 
 /// The names of one module.
 #[derive(Debug, Default)]
 pub(super) struct ModuleScope {
     location: Vec<String>,
     /// The names that the module declares; for a re-export with the path of the item.
-    declared: HashMap<String, Option<RustPath>>,
+    declared: FxHashMap<String, Option<RustPath>>,
     /// The paths that the module imports, by their names.
     imported: BTreeMap<String, Vec<String>>,
-    /// The doc comments so far.
-    pub(super) docs: DocComments,
+    /// The doc comments and attributes so far.
+    pub(super) attributes: WrittenAttributes,
     /// The derives that were written last, which mostly repeat.
-    pub(super) last_derives: Option<(Vec<RustPath>, TokenStream)>,
+    pub(super) last_derives: Option<(Vec<RustPath>, String)>,
 }
 
 /// The imported names of each module.
@@ -35,10 +35,10 @@ pub(super) struct WrittenPath {
 // === impl ModuleScope ===
 
 impl ModuleScope {
-    pub(super) fn new(location: &[String], docs: DocComments) -> Self {
+    pub(super) fn new(location: &[String], attributes: WrittenAttributes) -> Self {
         Self {
             location: location.to_vec(),
-            docs,
+            attributes,
             ..Self::default()
         }
     }
@@ -84,8 +84,9 @@ impl ModuleScope {
             Some(Some(known)) => known.root() == path.root() && known.names() == item,
             Some(None) => false,
             None => {
-                let is_external = path.root() == PathRoot::External;
-                (is_external && prelude::contains(item)) || self.import(path.root(), item)
+                // A whole path of the prelude is found above.
+                let is_inner = path.root() == PathRoot::External && item.len() < names.len();
+                (is_inner && prelude::contains(item)) || self.import(path.root(), item)
             }
         };
         if is_short {

@@ -50,24 +50,6 @@ pub(super) fn doc(line: &str, style: syn::AttrStyle) -> syn::Attribute {
     }
 }
 
-/// `#[name(tokens)]`
-pub(super) fn list_attribute(
-    name: &str,
-    tokens: TokenStream,
-    style: syn::AttrStyle,
-) -> syn::Attribute {
-    syn::Attribute {
-        pound_token: <Token![#]>::default(),
-        style,
-        bracket_token: syn::token::Bracket::default(),
-        meta: syn::Meta::List(syn::MetaList {
-            path: ident(name).into(),
-            delimiter: syn::MacroDelimiter::Paren(syn::token::Paren::default()),
-            tokens,
-        }),
-    }
-}
-
 /// A short item of known syntax.
 pub(super) fn item(tokens: TokenStream) -> syn::Item {
     syn::parse2(tokens).expect("it is built from identifiers")

@@ -170,6 +170,13 @@ fn escape(text: &str) -> String {
     let mut in_code = false;
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
+        let plain = rest.bytes().take_while(|byte| is_plain(*byte)).count();
+        if plain > 0 {
+            let (start, end) = rest.split_at(plain);
+            out.push_str(start);
+            rest = end;
+            continue;
+        }
         if !in_code && let Some(length) = url_length(rest) {
             out.push('<');
             out.push_str(&rest[..length]);
@@ -204,6 +211,15 @@ fn escape(text: &str) -> String {
         rest = &rest[c.len_utf8()..];
     }
     out
+}
+
+/// Whether a character never needs to be escaped, and starts no URL.
+const fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() && byte != b'h'
+        || matches!(
+            byte,
+            b' ' | b'.' | b',' | b'-' | b'(' | b')' | b'/' | b':' | b'\'' | b'"'
+        )
 }
 
 /// Characters that change the direction of text, which rustc rejects.

@@ -1,13 +1,17 @@
 //! Expressions that are built without parsing, because they contain others of any size.
 
+use proc_macro2::Span;
 use syn::punctuated::Punctuated;
-use syn::{Expr, Token, parse_quote};
+use syn::{Expr, Token};
 
 use crate::rust::ident;
 
 /// A string literal.
 pub(super) fn text(text: &str) -> Expr {
-    parse_quote!(#text)
+    Expr::Lit(syn::ExprLit {
+        attrs: Vec::new(),
+        lit: syn::Lit::Str(syn::LitStr::new(text, Span::call_site())),
+    })
 }
 
 /// `receiver.method(arguments)`
