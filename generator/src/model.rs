@@ -2,7 +2,9 @@
 
 mod alternatives;
 pub mod builtin_kinds;
+pub mod common_modules;
 pub mod coordination;
+pub mod default_functions;
 pub(crate) mod default_rules;
 pub mod default_values;
 pub mod field_lookup;
@@ -12,6 +14,7 @@ pub mod hook;
 pub mod identifier;
 pub mod index;
 mod k8s_types;
+pub mod lints;
 pub mod lower;
 pub mod member_names;
 pub mod object_parts;

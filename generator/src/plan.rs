@@ -11,7 +11,6 @@ use crate::diagnostic::{Diagnostics, Sources};
 use crate::format;
 use crate::model::operator::{KindOrigin, Operator};
 use crate::model::resource::CustomResource;
-use crate::model::type_options::Options;
 use crate::rust::RustModule;
 use crate::types;
 use crate::view::cluster_test::ClusterTestView;
@@ -78,7 +77,7 @@ pub fn operator(
         let path = format!("src/generated/{}.rs", kind.module);
         files.push(generated(&path, kind_view::module(kind)));
         if let KindOrigin::Custom(resource) = &kind.origin {
-            let types = types::files(resource, sources, &Options::default());
+            let types = types::files(resource, sources);
             files.extend(types.into_iter().map(|file| {
                 PlannedFile::generated(
                     inside(&format!("src/generated/types/{}", file.path)),
@@ -109,14 +108,10 @@ pub fn operator(
 
 /// Plans a folder with the types of resources alone.
 #[must_use]
-pub fn types(
-    resources: &[CustomResource],
-    sources: &Sources,
-    options: &Options,
-) -> Vec<PlannedFile> {
+pub fn types(resources: &[CustomResource], sources: &Sources) -> Vec<PlannedFile> {
     resources
         .iter()
-        .flat_map(|resource| types::files(resource, sources, options))
+        .flat_map(|resource| types::files(resource, sources))
         .chain([types::index(resources)])
         .map(|file| PlannedFile::generated(inside(&file.path), file.text))
         .collect()

@@ -8,7 +8,7 @@ use crate::load::crd::{self, Crd, NameFix};
 use crate::model::identifier::RustIdent;
 use crate::model::resource::{CustomResource, VersionChoice};
 use crate::model::shared_types;
-use crate::model::type_options::Options;
+use crate::model::type_options::{OptionPaths, Options};
 use crate::rust::RustModule;
 use crate::view::module::{self, TypesLayout};
 
@@ -53,7 +53,7 @@ pub fn resources(
     if let VersionChoice::Named(names) = &request.versions {
         keep_versions(names, &mut crds, diagnostics);
     }
-    let mut used = BTreeSet::new();
+    let mut paths = OptionPaths::default();
     let mut resources: Vec<CustomResource> = crds
         .into_values()
         .filter_map(|crd| {
@@ -61,18 +61,16 @@ pub fn resources(
                 crd,
                 &request.versions,
                 &request.options,
-                &mut used,
+                &mut paths,
                 diagnostics,
             )
         })
         .collect();
-    for path in request.options.paths().filter(|path| !used.contains(*path)) {
-        let message = format!("an option has the path `{path}`, where no type is generated");
-        diagnostics.push(Diagnostic::error(Code::UnknownPath, message));
-    }
+    request.options.report_unknown_paths(&paths, diagnostics);
     resources.sort_by(|a, b| (&a.group, &a.names.kind).cmp(&(&b.group, &b.names.kind)));
     separate(&mut resources);
-    shared_types::across(&mut resources);
+    let mut all: Vec<&mut CustomResource> = resources.iter_mut().collect();
+    shared_types::across(&mut all);
     diagnostics.sort();
     resources
 }
@@ -147,28 +145,25 @@ fn separate(resources: &mut [CustomResource]) {
 
 /// One text with all resources; each is a module unless there is only one.
 #[must_use]
-pub fn text(resources: &[CustomResource], sources: &Sources, options: &Options) -> String {
+pub fn text(resources: &[CustomResource], sources: &Sources) -> String {
     match resources {
         [resource] => printed(
             &header(resource, sources),
-            module::resource(resource, options, TypesLayout::Inline),
+            module::resource(resource, TypesLayout::Inline),
         ),
-        _ => printed(&index_header(), module::bundle(resources, options)),
+        _ => printed(&index_header(), module::bundle(resources)),
     }
 }
 
 /// The files of one resource: its module, its versions and the definition.
 #[must_use]
-pub fn files(resource: &CustomResource, sources: &Sources, options: &Options) -> Vec<TypesFile> {
+pub fn files(resource: &CustomResource, sources: &Sources) -> Vec<TypesFile> {
     let folder = resource.module.bare();
     let header = header(resource, sources);
     let mut files = vec![
         TypesFile {
             path: format!("{folder}.rs"),
-            text: printed(
-                &header,
-                module::resource(resource, options, TypesLayout::Files),
-            ),
+            text: printed(&header, module::resource(resource, TypesLayout::Files)),
         },
         TypesFile {
             path: format!("{folder}/crd.json"),
@@ -177,7 +172,7 @@ pub fn files(resource: &CustomResource, sources: &Sources, options: &Options) ->
     ];
     files.extend(resource.versions.iter().map(|version| TypesFile {
         path: format!("{folder}/{}.rs", version.module.bare()),
-        text: printed(&header, module::version(resource, version, options)),
+        text: printed(&header, module::version(resource, version)),
     }));
     files
 }

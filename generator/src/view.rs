@@ -26,6 +26,7 @@ pub mod rbac;
 mod registration;
 mod root;
 pub mod scaffold;
+mod stand_in;
 mod structure;
 pub mod stub;
 mod version;

@@ -130,10 +130,7 @@ fn fixtures_compile_without_warnings() {
 
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("compile");
     let generated = folder.join("src/generated");
-    for file in resources
-        .iter()
-        .flat_map(|r| types::files(r, &sources, &request.options))
-    {
+    for file in resources.iter().flat_map(|r| types::files(r, &sources)) {
         put(&generated.join(file.path), &file.text);
     }
     let index = types::index(&resources);

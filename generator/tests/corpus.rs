@@ -56,10 +56,9 @@ fn resources(sources: &Sources, ids: &[SourceId], versions: VersionChoice) -> Ve
 }
 
 fn texts(resources: &[CustomResource], sources: &Sources) -> Vec<types::TypesFile> {
-    let options = TypesRequest::default().options;
     resources
         .iter()
-        .flat_map(|resource| types::files(resource, sources, &options))
+        .flat_map(|resource| types::files(resource, sources))
         .collect()
 }
 
@@ -126,8 +125,8 @@ fn objects_with_equal_fields_share_a_type() {
         .map(|file| file.text.matches("pub struct ").count())
         .sum();
     assert_eq!(
-        structs, 5,
-        "the object, its spec, a room, a row and a stand"
+        structs, 6,
+        "the object, its spec, a room, a row, a stand and a time"
     );
 }
 

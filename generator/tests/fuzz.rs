@@ -154,7 +154,7 @@ fn generate(text: &str, options: Options) -> Option<String> {
     for diagnostic in &diagnostics {
         let _ = human(diagnostic, &sources, Style::Plain);
     }
-    (!diagnostics.has_errors()).then(|| types::text(&resources, &sources, &request.options))
+    (!diagnostics.has_errors()).then(|| types::text(&resources, &sources))
 }
 
 proptest! {

@@ -714,7 +714,7 @@ fn draw_definitions() {
         let request = TypesRequest::default();
         let resources = types::resources(&sources, &[id], &request, &mut diagnostics);
         if !diagnostics.has_errors() {
-            let text = types::text(&resources, &sources, &request.options);
+            let text = types::text(&resources, &sources);
             prop_assert!(syn::parse_file(&text).is_ok(), "{text}");
             let mut ignored = Diagnostics::new();
             let crds = crd::read(&sources, id, NameFix::Refuse, &mut ignored);

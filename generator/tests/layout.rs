@@ -178,12 +178,12 @@ fn types_alone_are_left_as_they_are() {
             let mut diagnostics = Diagnostics::new();
             let resources = types::resources(&sources, &ids, &request, &mut diagnostics);
             assert!(!diagnostics.has_errors(), "{diagnostics:?}");
-            let text = types::text(&resources, &sources, &request.options);
+            let text = types::text(&resources, &sources);
             let folder = tempfile::tempdir().expect("a folder");
             write(folder.path(), &[("types.rs".to_owned(), text)].into());
             let mut files: BTreeMap<String, String> = resources
                 .iter()
-                .flat_map(|it| types::files(it, &sources, &request.options))
+                .flat_map(|it| types::files(it, &sources))
                 .map(|file| (format!("folder/{}", file.path), file.text))
                 .collect();
             files.insert("folder/mod.rs".to_owned(), types::index(&resources).text);

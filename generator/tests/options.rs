@@ -60,7 +60,7 @@ fn resource(options: Options) -> (CustomResource, String) {
     };
     let mut resources = types::resources(&sources, &[id], &request, &mut diagnostics);
     assert!(!diagnostics.has_errors(), "{diagnostics:?}");
-    let text = types::text(&resources, &sources, &request.options);
+    let text = types::text(&resources, &sources);
     (resources.remove(0), text)
 }
 
@@ -116,7 +116,7 @@ fn builders_and_derives_for_all() {
         &text,
         &[
             "pub fn with_size(mut self, value: impl Into<i32>) -> Self",
-            "pub fn with_note(mut self, value: impl Into<Option<String>>) -> Self",
+            "pub fn with_note(mut self, value: impl Into<String>) -> Self",
             "#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]\n    pub struct WidgetSpec",
         ],
     );
@@ -128,7 +128,8 @@ fn builtin_types_follow_the_option() {
     contains(
         &exact,
         &[
-            "pub created: Option<String>",
+            "pub created: Option<Time>",
+            "pub struct Time(pub String);",
             "pub resources: Option<Resources>",
         ],
     );
@@ -136,6 +137,7 @@ fn builtin_types_follow_the_option() {
         builtins: Builtins::Compatible,
         ..Options::default()
     });
+    assert!(!compatible.contains("pub struct Time("), "{compatible}");
     contains(
         &compatible,
         &[

@@ -27,7 +27,7 @@ fn generate(text: &str, options: Options) -> String {
         .map(|d| human(d, &sources, Style::Plain))
         .collect();
     for resource in &resources {
-        let files = types::files(resource, &sources, &request.options);
+        let files = types::files(resource, &sources);
         for file in files
             .into_iter()
             .filter(|file| file.path.ends_with("/v1.rs"))

@@ -86,7 +86,7 @@ pub(super) fn run(args: &TypesArgs, console: &mut Console) -> CommandStatus {
     if diagnostics.has_errors() {
         return CommandStatus::Invalid;
     }
-    args.write(&resources, &sources, &request.options, console)
+    args.write(&resources, &sources, console)
 }
 
 impl TypesArgs {
@@ -142,7 +142,6 @@ impl TypesArgs {
         &self,
         resources: &[CustomResource],
         sources: &Sources,
-        options: &Options,
         console: &mut Console,
     ) -> CommandStatus {
         let edited = if self.force {
@@ -153,7 +152,7 @@ impl TypesArgs {
         console.begin_task("generating the types");
         match &self.output {
             None => {
-                let text = types::text(resources, sources, options);
+                let text = types::text(resources, sources);
                 console.clear_progress();
                 match io::stdout().lock().write_all(text.as_bytes()) {
                     Ok(()) => CommandStatus::Ok,
@@ -163,14 +162,14 @@ impl TypesArgs {
                 }
             }
             Some(file) if file.extension().is_some_and(|extension| extension == "rs") => {
-                let text = types::text(resources, sources, options);
+                let text = types::text(resources, sources);
                 match write::write_module(file, &text, edited) {
                     Ok(()) => CommandStatus::Ok,
                     Err(error) => console.fail_with(&error),
                 }
             }
             Some(folder) => {
-                let plan = plan::types(resources, sources, options).into();
+                let plan = plan::types(resources, sources).into();
                 if let Err(status) = recover_interrupted_run(folder, WriteMode::WRITE, console) {
                     return status;
                 }

@@ -17,6 +17,7 @@ mod reader;
 mod select;
 pub mod settings;
 mod spanned;
+mod types;
 mod webhook;
 
 use schemars::Schema;
@@ -37,6 +38,7 @@ pub use self::index::IndexSection;
 pub use self::select::{KindSelector, SelectSection};
 pub use self::settings::{SettingValue, SettingsSection, TunedSection, kopf_only_settings};
 pub use self::spanned::{OneOrMany, Spanned};
+pub use self::types::{BuiltinTypeUse, TypeOption, TypesSection};
 pub use self::webhook::{AdmissionSection, ConfigurationOwner, Operation, WebhookSection};
 
 /// Reads a manifest and reports all errors; `None` if it cannot be used.

@@ -8,6 +8,7 @@ use super::generated_types::{
     FieldPresence, IntType, ShapeBody, ShapeId, Shapes, StructField, StructShape, Ty,
 };
 use super::k8s_types::{INT_OR_STRING, QUANTITY};
+use crate::rust::RustType;
 
 /// A value of a generated type.
 #[derive(Clone, Debug, PartialEq)]
@@ -102,6 +103,7 @@ impl<'s> Defaults<'s> {
         let answer = match self.shapes.body(id) {
             ShapeBody::Struct(body) => self.of_struct(body),
             ShapeBody::Alias(ty) if self.has_default(ty) => DefaultImpl::Derived,
+            ShapeBody::Time => DefaultImpl::Derived,
             _ => DefaultImpl::Missing,
         };
         self.known.borrow_mut().insert(id, answer);
@@ -185,6 +187,9 @@ impl<'s> Defaults<'s> {
                     values.iter().position(|value| *value == number)?,
                 ))
             }
+            (ShapeBody::Time, Json::String(text)) => {
+                Some(DefaultValue::Wrapped(ty.clone(), text.clone()))
+            }
             (ShapeBody::Quantity | ShapeBody::IntOrString, json) => {
                 int_or_string(ty, json, IntType::I64)
             }
@@ -230,17 +235,19 @@ impl<'s> Defaults<'s> {
 
     /// The value of a field that the default of the whole struct contains.
     fn given(&self, json: &Json, field: &StructField) -> Option<DefaultValue> {
+        let some = |value| DefaultValue::Some(Box::new(value));
+        let null_differs = self.null_differs(field);
         if json.is_null() && field.nullable {
-            return Some(match field.presence {
-                FieldPresence::Optional => DefaultValue::Some(Box::new(DefaultValue::None)),
-                _ => DefaultValue::None,
+            return Some(match null_differs {
+                true => some(DefaultValue::None),
+                false => DefaultValue::None,
             });
         }
         let initial = self.value(json, &field.ty)?;
-        let optional = self.is_optional(field);
-        Some(match (optional, field.nullable) {
-            (true, true) => DefaultValue::Some(Box::new(DefaultValue::Some(Box::new(initial)))),
-            (true, false) | (false, true) => DefaultValue::Some(Box::new(initial)),
+        let is_option = field.nullable || self.is_optional(field);
+        Some(match (null_differs, is_option) {
+            (true, _) => some(some(initial)),
+            (false, true) => some(initial),
             (false, false) => initial,
         })
     }
@@ -251,6 +258,26 @@ impl<'s> Defaults<'s> {
             FieldPresence::Required => None,
             _ if self.is_optional(field) => Some(DefaultValue::None),
             _ => self.of_field(field),
+        }
+    }
+
+    /// Whether null is not the same as an absent value: the API server fills in a default for the
+    /// latter, and Rust cannot express that default.
+    #[must_use]
+    pub fn null_differs(&self, field: &StructField) -> bool {
+        let has_default = matches!(field.presence, FieldPresence::Default(_));
+        field.nullable && has_default && self.is_optional(field)
+    }
+
+    /// The type of a field, if this is the type of its values.
+    #[must_use]
+    pub fn field_type(&self, field: &StructField, values: RustType) -> RustType {
+        if self.null_differs(field) {
+            values.optional().optional()
+        } else if field.nullable || self.is_optional(field) {
+            values.optional()
+        } else {
+            values
         }
     }
 

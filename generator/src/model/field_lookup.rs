@@ -1,14 +1,12 @@
 //! Finds the Rust type of a field by its path.
 
+use super::common_modules::CommonModule;
 use super::default_values::Defaults;
 use super::generated_types::{FieldPresence, ShapeBody, StructField, StructShape, Ty};
 use super::identifier::TypeName;
 use super::k8s_types;
 use super::resource::{CustomResource, TypedVersion};
 use crate::rust::{RustPath, RustType};
-
-/// The module of an operator that has the modules of its custom kinds.
-const TYPES_MODULE: [&str; 2] = ["generated", "types"];
 
 /// The type of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,8 +38,8 @@ impl CustomResource {
     /// The path of a type of a version in the crate of an operator.
     #[must_use]
     pub fn type_path(&self, version: &TypedVersion, name: &TypeName) -> RustPath {
-        let module = [self.module.as_str(), version.module.as_str()];
-        RustPath::this_crate(&[&TYPES_MODULE, &module[..], &[name.as_str()]].concat())
+        let (module, version) = (self.module.as_str(), version.module.as_str());
+        CommonModule::Types.path(&[module, version, name.as_str()])
     }
 
     /// The type at a path such as `["spec", "size"]`.

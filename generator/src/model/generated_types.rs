@@ -1,6 +1,6 @@
 //! The Rust types that are generated for one resource: a set of shapes without duplicates.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use super::identifier::TypeName;
 use super::member_names::{FieldNames, VariantNames};
@@ -72,8 +72,14 @@ pub struct Shape {
     pub body: ShapeBody,
     /// The name that an option gave it.
     pub name: Option<TypeName>,
-    /// Derives that an option added.
+    /// Derives that options added.
     pub derives: Vec<RustPath>,
+    /// Whether it also holds values that the schema does not list.
+    pub is_open: bool,
+    /// Whether it has a `with_…` method per field.
+    pub has_builder: bool,
+    /// The type of `k8s-openapi` for objects of the same form, which would change some values.
+    pub stands_for: Option<ExistingType>,
 }
 
 /// The form of a generated type, with its members.
@@ -89,6 +95,8 @@ pub enum ShapeBody {
     Quantity,
     /// A number or a text.
     IntOrString,
+    /// A time, as it is written.
+    Time,
     /// An alias for a type that is too complex to be written out.
     Alias(Ty),
     /// An object with exactly one of these members.
@@ -172,7 +180,7 @@ pub struct SchemaLocation {
 #[derive(Clone, Debug, Default)]
 pub struct Shapes {
     list: Vec<ShapeEntry>,
-    index: HashMap<Shape, ShapeId>,
+    index: FxHashMap<Shape, ShapeId>,
 }
 
 #[derive(Clone, Debug)]
@@ -180,6 +188,8 @@ struct ShapeEntry {
     shape: Shape,
     docs: ShapeDocs,
     location: SchemaLocation,
+    /// The last steps of its other locations, without repetitions.
+    other_steps: Vec<PathStep>,
     /// The names of its fields, or else of its variants.
     fields: FieldNames,
     variants: VariantNames,
@@ -301,7 +311,7 @@ impl ShapeId {
 
 impl Shape {
     /// The same shape with other numbers for the shapes that it mentions.
-    pub(super) fn renumbered(&self, ids: &HashMap<ShapeId, ShapeId>) -> Self {
+    pub(super) fn renumbered(&self, ids: &FxHashMap<ShapeId, ShapeId>) -> Self {
         let mut shape = self.clone();
         let renumber = |ty: &mut Ty| ty.for_each_shape_mut(&mut |id| *id = ids[id]);
         match &mut shape.body {
@@ -317,7 +327,8 @@ impl Shape {
             ShapeBody::StringEnum(_)
             | ShapeBody::IntEnum(_)
             | ShapeBody::Quantity
-            | ShapeBody::IntOrString => {}
+            | ShapeBody::IntOrString
+            | ShapeBody::Time => {}
         }
         shape
     }
@@ -326,6 +337,14 @@ impl Shape {
 // === impl ShapeBody ===
 
 impl ShapeBody {
+    /// Whether it lists the values or the forms that it can have.
+    pub(super) const fn is_enum(&self) -> bool {
+        matches!(
+            self,
+            Self::StringEnum(_) | Self::IntEnum(_) | Self::Union(_) | Self::Untagged(_)
+        )
+    }
+
     /// The types inside it, in order.
     pub fn types(&self) -> Vec<&Ty> {
         match self {
@@ -333,9 +352,11 @@ impl ShapeBody {
             Self::Union(variants) => variants.iter().map(|(_, ty)| ty).collect(),
             Self::Untagged(types) => types.iter().collect(),
             Self::Alias(ty) => vec![ty],
-            Self::StringEnum(_) | Self::IntEnum(_) | Self::Quantity | Self::IntOrString => {
-                Vec::new()
-            }
+            Self::StringEnum(_)
+            | Self::IntEnum(_)
+            | Self::Quantity
+            | Self::IntOrString
+            | Self::Time => Vec::new(),
         }
     }
 }
@@ -397,6 +418,7 @@ impl Shapes {
             shape,
             docs,
             location,
+            other_steps: Vec::new(),
             conflicting: false,
         });
         id
@@ -437,6 +459,17 @@ impl Shapes {
         &self.list[id.0].docs
     }
 
+    /// The last steps to its locations, each once.
+    pub(super) fn last_steps(&self, id: ShapeId) -> impl Iterator<Item = &PathStep> {
+        let entry = &self.list[id.0];
+        entry
+            .location
+            .steps
+            .last()
+            .into_iter()
+            .chain(&entry.other_steps)
+    }
+
     /// The location that it is named after.
     #[must_use]
     pub fn location(&self, id: ShapeId) -> &SchemaLocation {
@@ -447,12 +480,23 @@ impl Shapes {
 // === impl ShapeEntry ===
 
 impl ShapeEntry {
+    fn add_step(&mut self, step: Option<&PathStep>) {
+        let Some(step) = step.filter(|step| self.location.steps.last() != Some(*step)) else {
+            return;
+        };
+        if !self.other_steps.contains(step) {
+            self.other_steps.push(step.clone());
+        }
+    }
+
     fn merge(&mut self, docs: ShapeDocs, location: SchemaLocation) {
         let elsewhere = location.steps != self.location.steps;
         let (mut kept, other) = if location < self.location {
-            self.location = location;
+            let former = std::mem::replace(&mut self.location, location);
+            self.add_step(former.steps.last());
             (docs, std::mem::take(&mut self.docs))
         } else {
+            self.add_step(location.steps.last());
             (std::mem::take(&mut self.docs), docs)
         };
         if kept.text.is_empty() {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::common_modules::CommonModule;
 use crate::rust::{NotARustType, PathRoot, RustPath, RustType};
 
 /// An index that the manifest declares, for one or more kinds.
@@ -32,7 +33,7 @@ impl Index {
     /// The path of the type that stands for it.
     #[must_use]
     pub fn path(&self) -> RustPath {
-        RustPath::this_crate(&["generated", "indices", &self.type_name])
+        CommonModule::Indices.path(&[&self.type_name])
     }
 }
 

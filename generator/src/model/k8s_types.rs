@@ -29,6 +29,13 @@ pub(super) fn recognise(
     table::find(schema, steps, builtins)
 }
 
+/// The type for objects of the same form, if it would change some values that the schema allows.
+pub(super) fn counterpart(schema: &Schema) -> Option<ExistingType> {
+    let is_open =
+        schema.preserve_unknown || schema.embedded_resource || schema.additional.is_some();
+    (!is_open && is_condition(schema)).then(|| CONDITION.known())
+}
+
 /// Whether a schema is that of `metav1.Condition`.
 fn is_condition(schema: &Schema) -> bool {
     const MEMBERS: [&str; 6] = [

@@ -13,15 +13,19 @@ mod memo;
 mod option_checks;
 mod selection;
 mod tracking;
+mod type_options;
 mod webhook;
 
 pub use self::kind_finder::{CrdFiles, LoadedCrds};
 
 use self::kind_finder::KindFinder;
 use self::kind_handlers::KindLowering;
+use super::common_modules::CommonModule;
 use super::coordination;
 use super::identifier::{RustIdent, TypeName};
 use super::operator::{AdmissionOptions, CrdFile, HandledKind, KindOrigin, Operator};
+use super::resource::CustomResource;
+use super::shared_types;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Span};
 use crate::load::crd::Crd;
 use crate::load::manifest::{
@@ -43,6 +47,7 @@ pub fn operator(
     check_name(manifest, diagnostics);
     let mut kinds = find_kinds(manifest, crds, diagnostics);
     disambiguate_modules(&mut kinds);
+    share_types(&mut kinds);
     lower_handlers(manifest, crds, &mut kinds, diagnostics);
     selection::check(manifest, &kinds, diagnostics);
     let kinds: Vec<HandledKind> = kinds.into_iter().map(|(kind, _)| kind).collect();
@@ -128,6 +133,22 @@ fn is_same_kind(known: &HandledKind, kind: &HandledKind) -> bool {
 fn is_other_version(known: &HandledKind, kind: &HandledKind) -> bool {
     let selects = known.selector().is_some() || kind.selector().is_some();
     !selects && (&known.group, &known.kind) == (&kind.group, &kind.kind)
+}
+
+/// Defines each type once for all custom kinds, whatever their order in the manifest.
+fn share_types(kinds: &mut [FoundKind<'_>]) {
+    let origins = kinds.iter_mut().map(|(kind, _)| &mut kind.origin);
+    let mut resources: Vec<&mut CustomResource> = origins
+        .filter_map(|origin| match origin {
+            KindOrigin::Custom(resource) => Some(&mut **resource),
+            KindOrigin::Builtin(_) | KindOrigin::Selected(_) => None,
+        })
+        .collect();
+    resources.sort_by(|a, b| {
+        let order = (&a.group, &a.names.kind).cmp(&(&b.group, &b.names.kind));
+        order.then_with(|| a.module.cmp(&b.module))
+    });
+    shared_types::across(&mut resources);
 }
 
 /// Fills in the handlers, webhooks, memo and tracking of each kind.
@@ -241,11 +262,9 @@ fn admission(manifest: &Manifest, diagnostics: &mut Diagnostics) -> AdmissionOpt
 /// Adds the version, and if needed the group, to the modules and traits of kinds with equal names.
 fn disambiguate_modules(kinds: &mut [FoundKind<'_>]) {
     let names: Vec<_> = kinds.iter().map(|(kind, _)| kind.module.clone()).collect();
-    // These modules are siblings of the kinds' modules.
-    let clash = |name: &String| {
-        matches!(name.as_str(), "hooks" | "indices" | "types")
-            || names.iter().filter(|other| *other == name).count() > 1
-    };
+    let is_common = |name: &str| CommonModule::ALL.iter().any(|it| it.name() == name);
+    let clash =
+        |name: &String| is_common(name) || names.iter().filter(|other| *other == name).count() > 1;
     let short = |kind: &HandledKind| {
         let group = kind.group.split('.').next().unwrap_or_default();
         format!("{}_{group}_{}", kind.module, kind.version)

@@ -43,28 +43,28 @@ impl CustomResource {
     #[must_use]
     pub fn object_parts(&self, version: &TypedVersion) -> ObjectParts {
         let defaults = Defaults::new(&self.shapes);
-        let part = |name: &str, wrapped: fn(RustType, bool, bool) -> Option<RustType>| {
-            let root = &version.root;
+        let root = &version.root;
+        let shape = |id| self.type_path(version, version.type_names.of(id));
+        let part = |name: &str| {
             let mut members = root.body.fields.iter().zip(root.names.rust());
-            let (field, ident) = members.find(|(field, _)| field.json == name)?;
-            let StructField { ty, nullable, .. } = field;
-            let shape = |id| self.type_path(version, version.type_names.of(id));
-            Some(TypedMember {
-                field: ident.clone(),
-                ty: wrapped(ty.rust(&shape), defaults.is_optional(field), *nullable)?,
-            })
+            members.find(|(field, _)| field.json == name)
         };
+        let spec = part("spec").map(|(field, ident)| TypedMember {
+            field: ident.clone(),
+            ty: defaults.field_type(field, field.ty.rust(&shape)),
+        });
+        let status = part("status")
+            .filter(|(field, _)| {
+                let is_option = field.nullable || defaults.is_optional(field);
+                is_option && !defaults.null_differs(field)
+            })
+            .map(|(field, ident)| TypedMember {
+                field: ident.clone(),
+                ty: field.ty.rust(&shape),
+            });
         ObjectParts {
-            spec: part("spec", |ty, optional, nullable| {
-                Some(match (optional, nullable) {
-                    (true, true) => ty.optional().optional(),
-                    (true, false) | (false, true) => ty.optional(),
-                    (false, false) => ty,
-                })
-            }),
-            status: part("status", |ty, optional, nullable| {
-                (optional != nullable).then_some(ty)
-            }),
+            spec,
+            status,
             conditions: self.conditions(&version.root.body),
         }
     }
@@ -118,7 +118,10 @@ impl CustomResource {
         match ty {
             Ty::String => true,
             Ty::Existing(known) => k8s_types::TIME.is(known),
-            Ty::Shape(id) => matches!(self.shapes.body(*id), ShapeBody::StringEnum(_)),
+            Ty::Shape(id) => matches!(
+                self.shapes.body(*id),
+                ShapeBody::StringEnum(_) | ShapeBody::Time
+            ),
             _ => false,
         }
     }

@@ -6,7 +6,7 @@ use super::generated_types::Shapes;
 use super::identifier::{RustIdent, TypeName};
 use super::schema_to_type::{RootObject, SchemaMapper};
 use super::type_names::{self, TypeNames};
-use super::type_options::Options;
+use super::type_options::{OptionPaths, Options};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId};
 use crate::load::crd::{Crd, CrdVersion, PrinterColumn, ResourceNames, ScaleSubresource, Scope};
 
@@ -73,12 +73,12 @@ pub enum VersionChoice {
 }
 
 impl CustomResource {
-    /// Maps the schemas of a definition; `used` collects the paths of options that were found.
+    /// Maps the schemas of a definition; `paths` collects those that options can have.
     pub fn new(
         crd: Crd,
         versions: &VersionChoice,
         options: &Options,
-        used: &mut BTreeSet<String>,
+        paths: &mut OptionPaths,
         diagnostics: &mut Diagnostics,
     ) -> Option<Self> {
         let type_name = type_names::root(&crd.names.kind);
@@ -89,7 +89,7 @@ impl CustomResource {
             let mut mapper = SchemaMapper {
                 shapes: &mut shapes,
                 options,
-                used,
+                paths,
                 diagnostics,
                 source: crd.source,
                 version: rank,
@@ -102,8 +102,7 @@ impl CustomResource {
         for (_, root) in &mapped {
             let names = type_names::allocate(&type_name, root.body.types(), &shapes, &named);
             for name in &names.clashes {
-                let message = format!("an option names a type `{name}`, but that name is taken");
-                diagnostics.push(Diagnostic::error(Code::InvalidOption, message));
+                options.report_clash(name, diagnostics);
             }
             named.push(names);
         }

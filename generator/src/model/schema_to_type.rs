@@ -6,23 +6,24 @@ use serde_json::Value as Json;
 
 use super::alternatives;
 use super::generated_types::{
-    FieldDocs, FieldPresence, PathStep, SchemaLocation, Shape, ShapeBody, ShapeDocs, Shapes,
-    StructField, StructShape, Ty,
+    ExistingType, FieldDocs, FieldPresence, PathStep, SchemaLocation, Shape, ShapeBody, ShapeDocs,
+    Shapes, StructField, StructShape, Ty,
 };
 use super::k8s_types;
 use super::member_names::FieldNames;
 use super::scalar::{integer, is_int_or_string, nullable};
 use super::type_complexity::is_too_complex;
-use super::type_options::{Builtins, Options};
+use super::type_options::{Builtins, OptionPaths, Options};
 use super::validation_docs::{self, QUANTITY};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId};
 use crate::load::schema::{AdditionalProperties, Property, Schema, SchemaType};
+use crate::rust::RustPath;
 
 /// Maps the schemas of one version.
 pub(super) struct SchemaMapper<'a> {
     pub(super) shapes: &'a mut Shapes,
     pub(super) options: &'a Options,
-    pub(super) used: &'a mut BTreeSet<String>,
+    pub(super) paths: &'a mut OptionPaths,
     pub(super) diagnostics: &'a mut Diagnostics,
     pub(super) source: SourceId,
     pub(super) version: usize,
@@ -38,6 +39,8 @@ pub struct RootObject {
     pub names: FieldNames,
     /// Their descriptions.
     pub docs: ShapeDocs,
+    /// Derives that options added.
+    pub derives: Vec<RustPath>,
 }
 
 impl SchemaMapper<'_> {
@@ -57,6 +60,7 @@ impl SchemaMapper<'_> {
                 text: schema.description.clone().unwrap_or_default(),
                 fields: field_docs,
             },
+            derives: self.options.derives_everywhere.clone(),
         }
     }
 
@@ -64,8 +68,11 @@ impl SchemaMapper<'_> {
     fn ty(&mut self, schema: &Schema) -> Ty {
         let path = self.path();
         if let Some(replacement) = self.options.replacement(&path) {
-            self.used.insert(path);
+            self.paths.used.insert(path);
             return Ty::Existing(replacement.clone());
+        }
+        if !path.is_empty() {
+            self.paths.all.insert(path);
         }
         if is_int_or_string(schema) {
             return self.int_or_string(schema);
@@ -127,12 +134,13 @@ impl SchemaMapper<'_> {
         }
     }
 
-    fn string(&self, schema: &Schema) -> Ty {
-        let known = match schema.format.as_deref() {
-            _ if self.options.builtins == Builtins::None => None,
-            Some("byte") => Some(k8s_types::BYTE_STRING),
-            Some("date-time") if self.options.builtins == Builtins::Compatible => {
-                Some(k8s_types::TIME)
+    fn string(&mut self, schema: &Schema) -> Ty {
+        let known = match (schema.format.as_deref(), self.options.builtins) {
+            (_, Builtins::None) => None,
+            (Some("byte"), _) => Some(k8s_types::BYTE_STRING),
+            (Some("date-time"), Builtins::Compatible) => Some(k8s_types::TIME),
+            (Some("date-time"), Builtins::Exact) => {
+                return self.intern(ShapeBody::Time, ShapeDocs::default());
             }
             _ if schema
                 .pattern()
@@ -221,7 +229,9 @@ impl SchemaMapper<'_> {
             text: schema.description.clone().unwrap_or_default(),
             fields: field_docs,
         };
-        self.intern(ShapeBody::Struct(body), docs)
+        let has_counterpart = self.options.builtins == Builtins::Exact;
+        let stands_for = has_counterpart.then(|| k8s_types::counterpart(schema));
+        self.intern_for(ShapeBody::Struct(body), docs, stands_for.flatten())
     }
 
     fn fields(
@@ -312,11 +322,22 @@ impl SchemaMapper<'_> {
     }
 
     fn intern(&mut self, body: ShapeBody, docs: ShapeDocs) -> Ty {
+        self.intern_for(body, docs, None)
+    }
+
+    fn intern_for(
+        &mut self,
+        body: ShapeBody,
+        docs: ShapeDocs,
+        stands_for: Option<ExistingType>,
+    ) -> Ty {
         let path = self.path();
         let name = self.options.name(&path).cloned();
-        let derives = self.options.derives(&path).to_vec();
-        if name.is_some() || !derives.is_empty() {
-            self.used.insert(path);
+        let here = self.options.derives(&path);
+        let everywhere = &self.options.derives_everywhere;
+        let derives = everywhere.iter().chain(here).cloned().collect();
+        if name.is_some() || !here.is_empty() {
+            self.paths.used.insert(path);
         }
         let location = SchemaLocation {
             version: self.version,
@@ -325,9 +346,12 @@ impl SchemaMapper<'_> {
         };
         Ty::Shape(self.shapes.intern(
             Shape {
+                is_open: self.options.open_enums && body.is_enum(),
+                has_builder: self.options.builders && matches!(body, ShapeBody::Struct(_)),
                 body,
                 name,
                 derives,
+                stands_for,
             },
             docs,
             location,

@@ -1,6 +1,6 @@
 //! Defines each type once if several resources share it; the others re-export it.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use super::generated_types::{Shape, ShapeBody, ShapeDocs, ShapeId};
 use super::identifier::TypeName;
@@ -18,18 +18,18 @@ struct TypeDefinition {
 #[derive(Default)]
 struct TypeDefinitions {
     list: Vec<TypeDefinition>,
-    in_project: HashMap<(String, Shape), ShapeId>,
-    in_all: HashMap<(Shape, ShapeDocs), ShapeId>,
+    in_project: FxHashMap<(String, Shape), ShapeId>,
+    in_all: FxHashMap<(Shape, ShapeDocs), ShapeId>,
 }
 
 /// Replaces types by re-exports from the first resource that defines them.
 ///
 /// Within a project, types with equal shapes are the same; across projects, they must also be
 /// large or have equal descriptions. Every module keeps all its names, so its users need no change.
-pub fn across(resources: &mut [CustomResource]) {
+pub fn across(resources: &mut [&mut CustomResource]) {
     let mut definitions = TypeDefinitions::default();
     for index in 0..resources.len() {
-        let found = definitions.add(index, &resources[index]);
+        let found = definitions.add(index, resources[index]);
         for version in 0..resources[index].versions.len() {
             let names = &mut resources[index].versions[version].type_names;
             let defined = std::mem::take(&mut names.defined);
@@ -75,8 +75,8 @@ fn project(group: &str) -> String {
 
 impl TypeDefinitions {
     /// Finds or adds the definition of every shape that a resource defines.
-    fn add(&mut self, index: usize, resource: &CustomResource) -> HashMap<ShapeId, ShapeId> {
-        let mut found = HashMap::new();
+    fn add(&mut self, index: usize, resource: &CustomResource) -> FxHashMap<ShapeId, ShapeId> {
+        let mut found = FxHashMap::default();
         // A shape mentions only shapes with smaller numbers, which are already in `found`.
         for id in resource.shapes.ids() {
             let Some((version, name)) = definition_of(resource, id) else {

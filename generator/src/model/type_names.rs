@@ -1,11 +1,12 @@
 //! Chooses the names of generated types: short ones, which other parts of the schema do not change.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::generated_types::{
     PathStep, SchemaLocation, ShapeBody, ShapeId, Shapes, StructShape, Ty,
 };
-use super::identifier::{RustIdent, TypeName, singular};
+use super::identifier::{RustIdent, TypeName, singular, words};
 use crate::rust::is_in_prelude;
 
 /// The name of quantities that may be numbers, in every resource.
@@ -13,6 +14,9 @@ const QUANTITY: &str = "Quantity";
 
 /// The name of values that are numbers or texts, in every resource.
 const INT_OR_STRING: &str = "IntOrString";
+
+/// The name of times, in every resource.
+const TIME: &str = "Time";
 
 /// The name of conditions, in every resource.
 const CONDITION: &str = "Condition";
@@ -145,7 +149,7 @@ pub(super) fn allocate<'t>(
     for ty in roots {
         collect(ty, shapes, &mut reachable, &mut known);
     }
-    let fixed = [QUANTITY, INT_OR_STRING, CONDITION, kind.as_str()];
+    let fixed = [QUANTITY, INT_OR_STRING, TIME, CONDITION, kind.as_str()];
     let mut taken: BTreeSet<String> = fixed.map(str::to_owned).into();
     taken.extend(known);
     let mut names = TypeNames::default();
@@ -165,7 +169,7 @@ pub(super) fn allocate<'t>(
                 name.clone()
             }
             (None, Some(name)) if names.is_free(&name, kind) => name,
-            (None, _) => choose(kind, shapes.location(id), &taken),
+            (None, _) => choose(kind, shapes, id, &taken),
         };
         taken.insert(name.to_string());
         names.index.insert(id, name.clone());
@@ -179,6 +183,7 @@ fn fixed_name(body: &ShapeBody) -> Option<TypeName> {
     match body {
         ShapeBody::Quantity => Some(TypeName::new(QUANTITY)),
         ShapeBody::IntOrString => Some(TypeName::new(INT_OR_STRING)),
+        ShapeBody::Time => Some(TypeName::new(TIME)),
         ShapeBody::Struct(body) if is_condition(body) => Some(TypeName::new(CONDITION)),
         _ => None,
     }
@@ -245,8 +250,8 @@ fn share(
     true
 }
 
-fn choose(kind: &TypeName, location: &SchemaLocation, taken: &BTreeSet<String>) -> TypeName {
-    let candidates = candidates(kind, &location.steps);
+fn choose(kind: &TypeName, shapes: &Shapes, id: ShapeId, taken: &BTreeSet<String>) -> TypeName {
+    let candidates = candidates(kind, shapes, id);
     let last = candidates.last().cloned().unwrap_or_else(|| kind.clone());
     let numbered = (2..).map(|n| last.then(&n.to_string()));
     candidates
@@ -258,8 +263,8 @@ fn choose(kind: &TypeName, location: &SchemaLocation, taken: &BTreeSet<String>) 
 }
 
 /// The names to try, shortest first.
-fn candidates(kind: &TypeName, steps: &[PathStep]) -> Vec<TypeName> {
-    let Some((first, below)) = steps.split_first() else {
+fn candidates(kind: &TypeName, shapes: &Shapes, id: ShapeId) -> Vec<TypeName> {
+    let Some((first, below)) = shapes.location(id).steps.split_first() else {
         return vec![kind.clone()];
     };
     let top = kind.then(noun(first).as_str());
@@ -267,12 +272,17 @@ fn candidates(kind: &TypeName, steps: &[PathStep]) -> Vec<TypeName> {
         return vec![top];
     }
     let mut names = Vec::new();
+    // The name of one field says nothing about the others.
+    if let Some(ending) = common_ending(shapes, id) {
+        let name = TypeName::new(&ending);
+        names.extend((!is_generic(&ending)).then(|| name.clone()));
+        names.push(kind.then(name.as_str()));
+    }
     let mut suffix = String::new();
     for (index, step) in below.iter().enumerate().rev() {
         suffix = noun(step).then(&suffix).to_string();
         let last = index + 1 == below.len();
-        let generic = last && GENERIC.contains(&singular(&step.field).to_lowercase().as_str());
-        if !generic {
+        if !(last && is_generic(&step.field)) {
             names.push(TypeName::new_joined(&suffix));
         }
     }
@@ -281,10 +291,32 @@ fn candidates(kind: &TypeName, steps: &[PathStep]) -> Vec<TypeName> {
     names
 }
 
+/// The words in which the names of all fields of a type end, if they differ.
+fn common_ending(shapes: &Shapes, id: ShapeId) -> Option<String> {
+    let mut names = shapes.last_steps(id).map(|step| words(&noun_text(step)));
+    let mut ending = names.next()?;
+    let mut differs = false;
+    for name in names {
+        let pairs = ending.iter().rev().zip(name.iter().rev());
+        let same = pairs.take_while(|(one, other)| one == other).count();
+        differs |= same < ending.len().max(name.len());
+        ending.drain(..ending.len() - same);
+    }
+    (differs && !ending.is_empty()).then(|| ending.join("_"))
+}
+
+fn is_generic(field: &str) -> bool {
+    GENERIC.contains(&singular(field).to_lowercase().as_str())
+}
+
 fn noun(step: &PathStep) -> TypeName {
+    TypeName::new(&noun_text(step))
+}
+
+fn noun_text(step: &PathStep) -> Cow<'_, str> {
     if step.item {
-        TypeName::new(&singular(&step.field))
+        singular(&step.field).into()
     } else {
-        TypeName::new(&step.field)
+        step.field.as_str().into()
     }
 }

@@ -8,6 +8,7 @@ use super::literal;
 use super::version_writer::VersionWriter;
 use crate::model::default_values::DefaultValue;
 use crate::model::generated_types::ShapeId;
+use crate::model::lints;
 use crate::rust::ident;
 
 impl VersionWriter<'_> {
@@ -18,7 +19,7 @@ impl VersionWriter<'_> {
             DefaultValue::Bool(value) => parse_quote!(#value),
             DefaultValue::Int(value) => integer(*value),
             DefaultValue::Float(value) => {
-                self.constants |= resembles_constant(*value);
+                self.constants |= lints::resembles_constant(*value);
                 float(*value)
             }
             DefaultValue::String(text) => parse_quote!(#text.to_owned()),
@@ -105,34 +106,4 @@ fn float(value: f64) -> Expr {
     } else {
         parse_quote!(#literal)
     }
-}
-
-/// Whether clippy would suggest a constant of `std::f64::consts` for a number.
-fn resembles_constant(value: f64) -> bool {
-    use std::f64::consts::*;
-    const CONSTANTS: [f64; 19] = [
-        E,
-        FRAC_1_PI,
-        FRAC_1_SQRT_2,
-        FRAC_2_PI,
-        FRAC_2_SQRT_PI,
-        FRAC_PI_2,
-        FRAC_PI_3,
-        FRAC_PI_4,
-        FRAC_PI_6,
-        FRAC_PI_8,
-        LN_2,
-        LN_10,
-        LOG10_2,
-        LOG10_E,
-        LOG2_10,
-        LOG2_E,
-        PI,
-        SQRT_2,
-        TAU,
-    ];
-    const NEAR: f64 = 0.01;
-    CONSTANTS
-        .iter()
-        .any(|constant| (value.abs() - constant).abs() < NEAR)
 }

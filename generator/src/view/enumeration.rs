@@ -8,12 +8,11 @@ use super::structure::container;
 use super::version_writer::{
     CLONE, COPY, DEBUG, DESERIALIZE, EQ, PARTIAL_EQ, SERIALIZE, VersionWriter,
 };
-use crate::model::generated_types::{ShapeDocs, Ty};
+use crate::model::generated_types::{Shape, ShapeDocs, Ty};
 use crate::model::identifier::TypeName;
+use crate::model::lints;
 use crate::model::member_names::{NamedMember, VariantNames};
-use crate::rust::{
-    Lint, RustEnum, RustItem, RustPath, RustType, RustVariant, SerdeArgument, ident,
-};
+use crate::rust::{Lint, RustEnum, RustItem, RustType, RustVariant, SerdeArgument, ident};
 
 /// The derives of an enum whose values have no content.
 const PLAIN_DERIVES: &[&str] = &[CLONE, COPY, DEBUG, PARTIAL_EQ, EQ, DESERIALIZE, SERIALIZE];
@@ -26,6 +25,12 @@ const CONTENT_DERIVES: &[&str] = &[CLONE, DEBUG, PARTIAL_EQ, DESERIALIZE, SERIAL
 
 /// The doc comment of the variant for other values.
 const OTHER: &str = "A value that the schema does not list.";
+
+/// The doc comment of the variant for an object with other members.
+const OTHER_MEMBERS: &str = "An object with other members, or with another number of them.";
+
+/// The doc comment of the variant for a value of another type.
+const UNKNOWN: &str = "A value of another type than the schema lists.";
 
 /// All values of the schema repeat a word.
 const REPETITION: Lint = Lint {
@@ -40,9 +45,9 @@ impl VersionWriter<'_> {
         names: &VariantNames,
         name: &TypeName,
         docs: &ShapeDocs,
-        more: &[RustPath],
+        shape: &Shape,
     ) -> RustItem {
-        let open = self.options.open_enums;
+        let open = shape.is_open;
         let mut list: Vec<RustVariant> = names
             .list
             .iter()
@@ -65,9 +70,9 @@ impl VersionWriter<'_> {
         let standard = if open { OPEN_DERIVES } else { PLAIN_DERIVES };
         RustItem::Enum(RustEnum {
             docs: doc_comments::lines::<&str>(&docs.text, &[]),
-            derives: self.derives(standard, more),
+            derives: self.derives(standard, &shape.derives),
             serde: container(names.rule),
-            allowed: repetition(name, &all).into_iter().collect(),
+            allowed: repetition(name, &all),
             name: ident(name.as_str()),
             variants: list,
         })
@@ -79,9 +84,9 @@ impl VersionWriter<'_> {
         names: &VariantNames,
         name: &TypeName,
         docs: &ShapeDocs,
-        more: &[RustPath],
+        shape: &Shape,
     ) -> Vec<RustItem> {
-        let open = self.options.open_enums;
+        let open = shape.is_open;
         let mut list: Vec<RustVariant> = names.rust().map(plain).collect();
         let number = RustType::primitive("i64");
         if open {
@@ -99,7 +104,7 @@ impl VersionWriter<'_> {
         };
         let item = RustItem::Enum(RustEnum {
             docs: doc_comments::lines::<&str>(&docs.text, &[]),
-            derives: self.derives(PLAIN_DERIVES, more),
+            derives: self.derives(PLAIN_DERIVES, &shape.derives),
             serde: vec![from, SerdeArgument::Into(number)],
             allowed: Vec::new(),
             name: ident(name.as_str()),
@@ -115,7 +120,7 @@ impl VersionWriter<'_> {
         names: &VariantNames,
         name: &TypeName,
         docs: &ShapeDocs,
-        more: &[RustPath],
+        shape: &Shape,
     ) -> RustItem {
         let mut list = Vec::new();
         for (index, (variant, (json, ty))) in names.list.iter().zip(members).enumerate() {
@@ -133,13 +138,21 @@ impl VersionWriter<'_> {
                 value: Some(value),
             });
         }
+        let mut all: Vec<&TypeName> = names.rust().collect();
+        if let Some(other) = names.other.as_ref().filter(|_| shape.is_open) {
+            list.push(RustVariant {
+                docs: vec![OTHER_MEMBERS.to_owned()],
+                serde: vec![SerdeArgument::Untagged],
+                name: ident(other.as_str()),
+                value: Some(RustType::json().map()),
+            });
+            all.push(other);
+        }
         RustItem::Enum(RustEnum {
             docs: doc_comments::lines::<&str>(&docs.text, &[]),
-            derives: self.derives(CONTENT_DERIVES, more),
+            derives: self.derives(CONTENT_DERIVES, &shape.derives),
             serde: container(names.rule),
-            allowed: repetition(name, &names.rust().collect::<Vec<_>>())
-                .into_iter()
-                .collect(),
+            allowed: repetition(name, &all),
             name: ident(name.as_str()),
             variants: list,
         })
@@ -150,90 +163,29 @@ impl VersionWriter<'_> {
         types: &[Ty],
         name: &TypeName,
         docs: &ShapeDocs,
-        more: &[RustPath],
+        shape: &Shape,
     ) -> RustItem {
-        let variants = types
-            .iter()
-            .map(|ty| RustVariant {
-                docs: Vec::new(),
-                serde: Vec::new(),
-                name: ident(untagged_name(ty)),
-                value: Some(self.ty(ty)),
-            })
-            .collect();
+        let variants = types.iter().map(|ty| RustVariant {
+            docs: Vec::new(),
+            serde: Vec::new(),
+            name: ident(untagged_name(ty)),
+            value: Some(self.ty(ty)),
+        });
+        let unknown = shape.is_open.then(|| RustVariant {
+            docs: vec![UNKNOWN.to_owned()],
+            serde: Vec::new(),
+            name: ident("Unknown"),
+            value: Some(RustType::json()),
+        });
+        let variants = variants.chain(unknown).collect();
         RustItem::Enum(RustEnum {
             docs: doc_comments::lines::<&str>(&docs.text, &[]),
-            derives: self.derives(CONTENT_DERIVES, more),
+            derives: self.derives(CONTENT_DERIVES, &shape.derives),
             serde: vec![SerdeArgument::Untagged],
             allowed: Vec::new(),
             name: ident(name.as_str()),
             variants,
         })
-    }
-
-    /// A quantity that may also be a number, with its conversions.
-    pub(super) fn quantity(&self, name: &TypeName, derives: Vec<RustPath>) -> Vec<RustItem> {
-        let doc =
-            "A quantity such as `500m` or `2Gi`, or a bare number, unchanged by a round trip.";
-        let item = number_or_text(name, doc, derives);
-        let name = ident(name.as_str());
-        let quantity =
-            RustPath::external("k8s_openapi::apimachinery::pkg::api::resource::Quantity");
-        vec![
-            item,
-            RustItem::code(parse_quote! {
-                impl ::std::convert::From<#name> for #quantity {
-                    fn from(quantity: #name) -> Self {
-                        match quantity {
-                            #name::Int(number) => Self(number.to_string()),
-                            #name::String(text) => Self(text),
-                        }
-                    }
-                }
-            }),
-            RustItem::code(parse_quote! {
-                impl ::std::convert::From<#quantity> for #name {
-                    fn from(quantity: #quantity) -> Self {
-                        Self::String(quantity.0)
-                    }
-                }
-            }),
-        ]
-    }
-
-    /// A number or a string, with its conversions.
-    pub(super) fn int_or_string(&self, name: &TypeName, derives: Vec<RustPath>) -> Vec<RustItem> {
-        let doc = "A number or a string, such as a port or a percentage.";
-        let item = number_or_text(name, doc, derives);
-        let name = ident(name.as_str());
-        let other = RustPath::external("k8s_openapi::apimachinery::pkg::util::intstr::IntOrString");
-        vec![
-            item,
-            RustItem::code(parse_quote! {
-                impl ::std::convert::From<#other> for #name {
-                    fn from(value: #other) -> Self {
-                        match value {
-                            #other::Int(number) => Self::Int(number.into()),
-                            #other::String(text) => Self::String(text),
-                        }
-                    }
-                }
-            }),
-            RustItem::code(parse_quote! {
-                impl ::std::convert::TryFrom<#name> for #other {
-                    type Error = ::std::num::TryFromIntError;
-
-                    fn try_from(value: #name) -> ::std::result::Result<Self, Self::Error> {
-                        match value {
-                            #name::Int(number) => {
-                                ::std::result::Result::Ok(Self::Int(number.try_into()?))
-                            }
-                            #name::String(text) => ::std::result::Result::Ok(Self::String(text)),
-                        }
-                    }
-                }
-            }),
-        ]
     }
 }
 
@@ -288,27 +240,6 @@ fn int_conversions(
     [RustItem::code(into), RustItem::code(from)]
 }
 
-/// An enum of a number and a text.
-fn number_or_text(name: &TypeName, doc: &str, derives: Vec<RustPath>) -> RustItem {
-    let variant = |name: &str, value: RustType| RustVariant {
-        docs: Vec::new(),
-        serde: Vec::new(),
-        name: ident(name),
-        value: Some(value),
-    };
-    RustItem::Enum(RustEnum {
-        docs: vec![doc.to_owned()],
-        derives,
-        serde: vec![SerdeArgument::Untagged],
-        allowed: Vec::new(),
-        name: ident(name.as_str()),
-        variants: vec![
-            variant("Int", RustType::primitive("i64")),
-            variant("String", RustType::external("String")),
-        ],
-    })
-}
-
 fn plain(name: &TypeName) -> RustVariant {
     RustVariant {
         docs: Vec::new(),
@@ -325,6 +256,12 @@ fn renamed(member: &NamedMember<TypeName>, text: &str) -> Vec<SerdeArgument> {
     rename.into_iter().collect()
 }
 
+/// Silences clippy if all values of the schema repeat a word.
+fn repetition(name: &TypeName, variants: &[&TypeName]) -> Vec<Lint> {
+    let repeats = lints::repeats_a_word(name, variants);
+    repeats.then_some(REPETITION).into_iter().collect()
+}
+
 fn untagged_name(ty: &Ty) -> &'static str {
     match ty {
         Ty::Bool => "Bool",
@@ -335,38 +272,4 @@ fn untagged_name(ty: &Ty) -> &'static str {
         Ty::Map(_) => "Map",
         _ => "Other",
     }
-}
-
-/// Silences clippy if all values of the schema repeat a word.
-fn repetition(name: &TypeName, variants: &[&TypeName]) -> Option<Lint> {
-    if variants.len() < 3 {
-        return None;
-    }
-    let split = |name: &TypeName| camel_words(name.as_str());
-    let enum_words = split(name);
-    let lists: Vec<Vec<String>> = variants.iter().map(|name| split(name)).collect();
-    let stutter = lists.iter().any(|words| {
-        words.len() > enum_words.len()
-            && (words.starts_with(&enum_words) || words.ends_with(&enum_words))
-    });
-    let same = |word: fn(&Vec<String>) -> Option<&String>| {
-        let first = lists.first().and_then(word);
-        lists
-            .iter()
-            .all(|words| words.len() > 1 && word(words) == first)
-    };
-    let common = same(|words| words.first()) || same(|words| words.last());
-    (stutter || common).then_some(REPETITION)
-}
-
-/// The words of a type name as clippy splits it: at every capital.
-fn camel_words(name: &str) -> Vec<String> {
-    let mut words: Vec<String> = Vec::new();
-    for c in name.chars() {
-        match words.last_mut() {
-            Some(word) if !c.is_uppercase() => word.push(c),
-            _ => words.push(c.to_string()),
-        }
-    }
-    words
 }

@@ -6,6 +6,7 @@ use super::kind::declaration;
 use super::layout::wrap;
 use super::method::{ContextType, DOC_WIDTH, MethodSignature, TraitMethod};
 use super::registration::{Registration, retry_options, sort_setup};
+use crate::model::common_modules::CommonModule;
 use crate::model::hook::{Hook, HookKind};
 use crate::rust::{RustItem, RustModule, ident};
 
@@ -13,7 +14,7 @@ use crate::rust::{RustItem, RustModule, ident};
 pub const TRAIT: &str = "Hooks";
 
 /// The module of the generated and the user's code.
-pub const MODULE: &str = "hooks";
+pub const MODULE: &str = CommonModule::Hooks.name();
 
 /// The methods of the `Hooks` trait.
 #[must_use]
@@ -104,7 +105,7 @@ pub fn module(hooks: &[Hook]) -> Option<RustModule> {
             "The trait for the hooks of the operator, and the registration of its methods."
                 .to_owned(),
         ],
-        location: vec!["generated".to_owned(), MODULE.to_owned()],
+        location: CommonModule::Hooks.location(),
         items,
         ..RustModule::default()
     })

@@ -4,6 +4,7 @@ use syn::parse_quote;
 
 use super::layout::wrap;
 use super::phrases::object;
+use crate::model::common_modules::CommonModule;
 use crate::model::index::Index;
 use crate::model::operator::Operator;
 use crate::rust::{RustItem, RustModule, documented, ident};
@@ -42,7 +43,7 @@ pub fn module(operator: &Operator) -> Option<RustModule> {
             "The indices that `kopf.yaml` declares, with the types of their keys and values."
                 .to_owned(),
         ],
-        location: vec!["generated".to_owned(), "indices".to_owned()],
+        location: CommonModule::Indices.location(),
         items,
         ..RustModule::default()
     })

@@ -4,7 +4,6 @@ use syn::parse_quote;
 
 use super::{doc_comments, literal, version};
 use crate::model::resource::{CustomResource, TypedVersion};
-use crate::model::type_options::Options;
 use crate::rust::{Lint, RustItem, RustModule, RustPath, ident};
 
 /// The files of a resource's module.
@@ -24,11 +23,7 @@ const UNUSED: Lint = Lint {
 
 /// The module of a resource.
 #[must_use]
-pub(crate) fn resource(
-    resource: &CustomResource,
-    options: &Options,
-    layout: TypesLayout,
-) -> RustModule {
+pub(crate) fn resource(resource: &CustomResource, layout: TypesLayout) -> RustModule {
     let mut versions: Vec<&TypedVersion> = resource.versions.iter().collect();
     versions.sort_by(|a, b| a.module.cmp(&b.module));
     let mut items: Vec<RustItem> = versions
@@ -37,7 +32,7 @@ pub(crate) fn resource(
             name: ident(version.module.as_str()),
             keeps_layout: layout == TypesLayout::Inline,
             body: match layout {
-                TypesLayout::Inline => Some(version::module(resource, version, options)),
+                TypesLayout::Inline => Some(version::module(resource, version)),
                 TypesLayout::Files => None,
             },
         })
@@ -72,19 +67,15 @@ pub(crate) fn resource(
 
 /// The module of a version.
 #[must_use]
-pub(crate) fn version(
-    resource: &CustomResource,
-    version: &TypedVersion,
-    options: &Options,
-) -> RustModule {
-    version::module(resource, version, options)
+pub(crate) fn version(resource: &CustomResource, version: &TypedVersion) -> RustModule {
+    version::module(resource, version)
 }
 
 /// One module with a module per resource.
 #[must_use]
-pub(crate) fn bundle(resources: &[CustomResource], options: &Options) -> RustModule {
+pub(crate) fn bundle(resources: &[CustomResource]) -> RustModule {
     bundled(resources, |resource| {
-        Some(self::resource(resource, options, TypesLayout::Inline))
+        Some(self::resource(resource, TypesLayout::Inline))
     })
 }
 

@@ -9,6 +9,7 @@ use super::registration::{duration, number};
 use crate::load::manifest::{
     ConfigurationOwner, SettingValue, SettingsSection, Ties, TunedSection,
 };
+use crate::model::common_modules::{CommonModule, GENERATED};
 use crate::model::coordination::{DEFAULT_PEERING, LeaderElection, Membership, Peering};
 use crate::model::operator::{KindOrigin, Operator};
 use crate::rust::{Lint, RustItem, RustModule, RustPath, ident};
@@ -26,9 +27,11 @@ const UNUSED: Lint = Lint {
 #[must_use]
 pub fn module(operator: &Operator) -> RustModule {
     let kinds = operator.kinds.iter().map(|kind| kind.module.as_str());
-    let indices = (!operator.indices().is_empty()).then_some("indices");
+    let indices = (!operator.indices().is_empty()).then_some(CommonModule::Indices.name());
     let hooks = (!operator.hooks.is_empty()).then_some(hooks::MODULE);
-    let types = custom_modules(operator).next().map(|_| "types");
+    let types = custom_modules(operator)
+        .next()
+        .map(|_| CommonModule::Types.name());
     let modules = kinds.chain(indices).chain(hooks).chain(types);
     let mut items: Vec<RustItem> = modules.map(declared).collect();
     let abi = Literal::u32_unsuffixed(CODEGEN_ABI);
@@ -42,7 +45,7 @@ pub fn module(operator: &Operator) -> RustModule {
             operator.name
         )],
         allowed: vec![UNUSED],
-        location: vec!["generated".to_owned()],
+        location: vec![GENERATED.to_owned()],
         items,
         ..RustModule::default()
     }

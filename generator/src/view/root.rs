@@ -37,7 +37,7 @@ impl VersionWriter<'_> {
         let name = ident(resource.type_name.as_str());
         let mut items = vec![RustItem::Struct(RustStruct {
             docs: doc_comments::lines::<&str>(&root_text(resource, version), &[]),
-            derives: self.derives(&standard, &[]),
+            derives: self.derives(&standard, &version.root.derives),
             serde: container(names.rule),
             name: name.clone(),
             fields,

@@ -4,14 +4,14 @@ use syn::{Expr, parse_quote};
 
 use super::doc_comments;
 use super::expression::construct;
+use super::stand_in;
 use super::version_writer::{
-    CLONE, DEBUG, DEFAULT, DESERIALIZE, DefaultFunction, PARTIAL_EQ, SERIALIZE, VersionWriter,
+    CLONE, DEBUG, DEFAULT, DESERIALIZE, PARTIAL_EQ, SERIALIZE, VersionWriter,
 };
 use crate::model::RenameRule;
+use crate::model::default_functions::is_filled;
 use crate::model::default_values::{DefaultImpl, DefaultValue};
-use crate::model::generated_types::{
-    FieldDocs, FieldPresence, ShapeDocs, ShapeId, StructField, StructShape, Ty,
-};
+use crate::model::generated_types::{FieldDocs, ShapeDocs, ShapeId, StructField, StructShape, Ty};
 use crate::model::identifier::{RustIdent, TypeName};
 use crate::model::member_names::{FieldNames, NamedMember};
 use crate::rust::{RustField, RustItem, RustStruct, SerdeArgument, ident};
@@ -35,14 +35,14 @@ impl VersionWriter<'_> {
         name: &TypeName,
         docs: &ShapeDocs,
     ) -> Vec<RustItem> {
-        let derives = &self.resource.shapes.shape(id).derives;
+        let shape = self.resource.shapes.shape(id);
         let default = self.defaults.of_shape(id);
         let mut standard = vec![CLONE, DEBUG];
         standard.extend((default == DefaultImpl::Derived).then_some(DEFAULT));
         standard.extend([PARTIAL_EQ, DESERIALIZE, SERIALIZE]);
-        let derives = self.derives(&standard, derives);
+        let derives = self.derives(&standard, &shape.derives);
         let names = self.resource.shapes.field_names(id);
-        let owner = if default == DefaultImpl::Written && may_be_empty(body) {
+        let owner = if is_filled(body, default) {
             FieldOwner::Defaulted
         } else {
             FieldOwner::Struct
@@ -60,11 +60,14 @@ impl VersionWriter<'_> {
             name: name.clone(),
             fields,
         })];
-        if self.options.builders && !body.fields.is_empty() {
+        if shape.has_builder && !body.fields.is_empty() {
             items.push(self.builder(&name, body, names));
         }
         if default == DefaultImpl::Written {
             items.push(self.default_impl(&name, body, names, owner));
+        }
+        if let Some(other) = &shape.stands_for {
+            items.extend(stand_in::conversions(&name, &other.rust));
         }
         items
     }
@@ -83,7 +86,7 @@ impl VersionWriter<'_> {
             fields.push((ident("metadata"), value));
         }
         for (field, name) in body.fields.iter().zip(names.rust()) {
-            let value = self.field_default(field, name, owner);
+            let value = self.field_default(field, owner);
             fields.push((ident(name.as_str()), value));
         }
         fields.extend(names.other.as_ref().map(|name| -> (syn::Ident, Expr) {
@@ -144,7 +147,7 @@ impl VersionWriter<'_> {
         }
         if optional {
             // By default, serde reads null as an absent value.
-            if field.nullable || field.ty == Ty::Json {
+            if self.defaults.null_differs(field) || field.ty == Ty::Json {
                 self.nullable = true;
                 if owner != FieldOwner::Defaulted {
                     serde.push(SerdeArgument::Default);
@@ -157,17 +160,14 @@ impl VersionWriter<'_> {
         } else if owner != FieldOwner::Defaulted
             && let Some(initial) = self.defaults.of_field(field)
         {
-            serde.push(match initial {
-                DefaultValue::Default => SerdeArgument::Default,
-                initial => SerdeArgument::DefaultFrom(self.function(field, name, &initial)),
+            let function = self.functions.name(field);
+            let function = function.filter(|_| initial != DefaultValue::Default);
+            serde.push(match function {
+                Some(function) => SerdeArgument::DefaultFrom(ident(function.as_str())),
+                None => SerdeArgument::Default,
             });
         }
-        let base = self.ty(&field.ty);
-        let ty = match (optional, field.nullable) {
-            (true, true) => base.optional().optional(),
-            (true, false) | (false, true) => base.optional(),
-            (false, false) => base,
-        };
+        let ty = self.defaults.field_type(field, self.ty(&field.ty));
         // A description that the type repeats is printed there only.
         let text = match self.described(&field.ty) {
             Some(text) if text == docs.text => "",
@@ -185,12 +185,13 @@ impl VersionWriter<'_> {
         let mut setters: Vec<syn::ImplItem> = Vec::new();
         for (field, field_name) in body.fields.iter().zip(names.rust()) {
             let base = self.ty(&field.ty);
-            let ty = if field.nullable {
+            let optional = self.defaults.is_optional(field);
+            let ty = if field.nullable && (!optional || self.defaults.null_differs(field)) {
                 base.optional()
             } else {
                 base
             };
-            let value: Expr = if self.defaults.is_optional(field) {
+            let value: Expr = if optional {
                 parse_quote!(::std::option::Option::Some(value.into()))
             } else {
                 parse_quote!(value.into())
@@ -219,42 +220,8 @@ impl VersionWriter<'_> {
         }
     }
 
-    /// The function that returns the default of a field; fields of one type share it if they have
-    /// the same default.
-    fn function(
-        &mut self,
-        field: &StructField,
-        name: &RustIdent,
-        initial: &DefaultValue,
-    ) -> syn::Ident {
-        let base = self.ty(&field.ty);
-        let ty = if field.nullable {
-            base.optional()
-        } else {
-            base
-        };
-        let json = match &field.presence {
-            FieldPresence::Default(json) => json.clone(),
-            FieldPresence::Required | FieldPresence::Optional => String::new(),
-        };
-        let key = (ty, json);
-        if let Some(function) = self.functions.get(&key) {
-            return ident(&function.name);
-        }
-        let stem = format!("default_{}", name.bare());
-        let name = std::iter::once(stem.clone())
-            .chain((2..).map(|n| format!("{stem}_{n}")))
-            .find(|name| !self.function_names.contains(name))
-            .expect("there are more numbers than names");
-        self.function_names.insert(name.clone());
-        let value = self.value(initial);
-        let function = ident(&name);
-        self.functions.insert(key, DefaultFunction { name, value });
-        function
-    }
-
     /// The value of a field in a written-out `Default`.
-    fn field_default(&mut self, field: &StructField, name: &RustIdent, owner: FieldOwner) -> Expr {
+    fn field_default(&mut self, field: &StructField, owner: FieldOwner) -> Expr {
         if self.defaults.is_optional(field) {
             return parse_quote!(::std::option::Option::None);
         }
@@ -265,11 +232,13 @@ impl VersionWriter<'_> {
             Some(DefaultValue::Default) | None => {
                 parse_quote!(::std::default::Default::default())
             }
-            Some(initial) if owner == FieldOwner::Defaulted => self.value(&initial),
-            Some(initial) => {
-                let function = self.function(field, name, &initial);
-                parse_quote!(#function())
-            }
+            Some(initial) => match self.functions.name(field) {
+                Some(function) if owner != FieldOwner::Defaulted => {
+                    let function = ident(function.as_str());
+                    parse_quote!(#function())
+                }
+                _ => self.value(&initial),
+            },
         }
     }
 }
@@ -280,10 +249,4 @@ pub(super) fn container(rule: RenameRule) -> Vec<SerdeArgument> {
         .map(SerdeArgument::RenameAll)
         .into_iter()
         .collect()
-}
-
-/// Whether all members may be left out.
-fn may_be_empty(body: &StructShape) -> bool {
-    let mut fields = body.fields.iter();
-    fields.all(|field| field.presence != FieldPresence::Required)
 }

@@ -1,18 +1,17 @@
 //! The module of one version.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
 
 use syn::parse_quote;
 
 use super::doc_comments;
 use super::version_writer::{CLONE, DEBUG, DESERIALIZE, EQ, PARTIAL_EQ, SERIALIZE, VersionWriter};
 use crate::model::DefiningModule;
+use crate::model::default_functions::DefaultFunctions;
 use crate::model::default_values::Defaults;
 use crate::model::generated_types::{ShapeBody, ShapeId};
 use crate::model::identifier::TypeName;
 use crate::model::resource::{CustomResource, TypedVersion};
-use crate::model::type_options::Options;
 use crate::rust::{Lint, RustItem, RustModule, RustPath, ident};
 
 /// The derives of values that are numbers or strings.
@@ -25,18 +24,13 @@ const CONSTANTS: Lint = Lint {
 };
 
 /// The module of a version.
-pub(super) fn module(
-    resource: &CustomResource,
-    version: &TypedVersion,
-    options: &Options,
-) -> RustModule {
+pub(super) fn module(resource: &CustomResource, version: &TypedVersion) -> RustModule {
+    let defaults = Defaults::new(&resource.shapes);
     let mut writer = VersionWriter {
         resource,
         version,
-        options,
-        defaults: Defaults::new(&resource.shapes),
-        functions: BTreeMap::new(),
-        function_names: BTreeSet::new(),
+        functions: DefaultFunctions::new(resource, version, &defaults),
+        defaults,
         derive_paths: RefCell::default(),
         nullable: false,
         undeclared: false,
@@ -79,18 +73,19 @@ impl VersionWriter<'_> {
         match &shape.body {
             ShapeBody::Struct(body) => self.structure(id, body, name, docs),
             ShapeBody::StringEnum(values) => {
-                vec![self.string_enum(values, names, name, docs, &shape.derives)]
+                vec![self.string_enum(values, names, name, docs, shape)]
             }
-            ShapeBody::IntEnum(values) => self.int_enum(values, names, name, docs, &shape.derives),
+            ShapeBody::IntEnum(values) => self.int_enum(values, names, name, docs, shape),
             ShapeBody::Quantity => self.quantity(name, self.derives(MIXED_DERIVES, &shape.derives)),
             ShapeBody::IntOrString => {
                 self.int_or_string(name, self.derives(MIXED_DERIVES, &shape.derives))
             }
+            ShapeBody::Time => self.time(name, &shape.derives),
             ShapeBody::Alias(ty) => vec![RustItem::Alias(ident(name.as_str()), self.ty(ty))],
             ShapeBody::Union(variants) => {
-                vec![self.union(variants, names, name, docs, &shape.derives)]
+                vec![self.union(variants, names, name, docs, shape)]
             }
-            ShapeBody::Untagged(types) => vec![self.untagged(types, name, docs, &shape.derives)],
+            ShapeBody::Untagged(types) => vec![self.untagged(types, name, docs, shape)],
         }
     }
 
@@ -120,12 +115,17 @@ impl VersionWriter<'_> {
 
     /// The functions that serde attributes name.
     fn functions(&mut self) -> Vec<RustItem> {
-        let mut defaults: Vec<_> = std::mem::take(&mut self.functions).into_iter().collect();
-        defaults.sort_by(|a, b| a.1.name.cmp(&b.1.name));
-        let mut items: Vec<RustItem> = defaults
+        let functions = std::mem::take(&mut self.functions);
+        let mut items: Vec<RustItem> = functions
+            .sorted()
             .into_iter()
-            .map(|((ty, _), function)| {
-                let (name, value) = (ident(&function.name), function.value);
+            .map(|function| {
+                let (name, value) = (ident(function.name.as_str()), self.value(&function.value));
+                let values = self.ty(&function.ty);
+                let ty = match function.nullable {
+                    true => values.optional(),
+                    false => values,
+                };
                 let mut item: syn::ItemFn = parse_quote!(fn #name() -> #ty {});
                 item.block.stmts.push(syn::Stmt::Expr(value, None));
                 RustItem::code(syn::Item::Fn(item))

@@ -68,6 +68,9 @@ fn words(key: &str) -> (&'static [&'static str], &'static [&'static str]) {
         "id" => (&["other", "Some.id", "a/b"], &["no id"]),
         "keys" => (&["String", "(String, u32)", "u64"], &["&str", "f64"]),
         "values" => (&["String", "Vec<u8>", "Option<String>", "f64"], &["oops<"]),
+        "rename" => (&["Renamed", "Other"], &["renamed", "Not A Name"]),
+        "replace" => (&["serde_json::Value"], &["&str", "oops<"]),
+        "derive" | "derive_at" => (&["Debug", "Clone"], &["Vec<u8>", "a b"]),
         "memo" => (&["Notes", "Memory"], &["notes"]),
         "subresource" => (&["status", "*"], &["scale", "exec"]),
         "namespaces" => (&["default", "team-*"], &["a,!b"]),
@@ -100,7 +103,12 @@ fn likelihood(key: &str, what: Option<&str>) -> f64 {
         ("field", Some("on")) => 45,
         ("settings" | "peering" | "leader_election" | "namespaces" | "memo", _) => 12,
         ("retries" | "backoff" | "timeout" | "labels" | "annotations" | "when" | "param", _) => 12,
-        ("errors" | "id", _) => 8,
+        ("errors" | "id" | "types", _) => 8,
+        (
+            "rename" | "replace" | "derive" | "derive_at" | "builtin_types" | "open_enums"
+            | "builders",
+            _,
+        ) => 20,
         _ => 2,
     }) / 100.0
 }
@@ -292,7 +300,11 @@ fn object(root: &Value, schema: &Map<String, Value>, key: &str) -> BoxedStrategy
     }
     let additional = schema.get("additionalProperties");
     if let Some(schema) = additional.filter(|schema| schema.is_object()) {
-        for name in ["tier", "example.com/x"] {
+        let names = match key {
+            "rename" | "replace" | "derive_at" => ["spec", "spec.size"],
+            _ => ["tier", "example.com/x"],
+        };
+        for name in names {
             let value = prop::option::of(values(root, schema, key));
             entries.push(
                 value

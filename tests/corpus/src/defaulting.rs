@@ -36,6 +36,34 @@ pub fn fill(schema: &SchemaNode, value: &mut Value) {
     }
 }
 
+/// Drops typed members that are `null` where that means the same as no member: it is optional, and
+/// the API server fills in no default.
+pub fn drop_nulls(schema: &SchemaNode, value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|name, member| {
+                let of = schema.properties.get(name);
+                let is_same = of.is_some_and(|of| {
+                    let is_typed = of.kind.is_some() || of.int_or_string || of.values.is_some();
+                    of.nullable && is_typed && of.default.is_none()
+                });
+                !(member.is_null() && is_same && !schema.required.contains(name))
+            });
+            for (name, member) in members.iter_mut() {
+                if let Some(of) = schema.member(name) {
+                    drop_nulls(of, member);
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(of) = &schema.items {
+                items.iter_mut().for_each(|item| drop_nulls(of, item));
+            }
+        }
+        _ => {}
+    }
+}
+
 fn replace_null(schema: &SchemaNode, value: &mut Value) {
     if value.is_null()
         && !schema.nullable
@@ -79,6 +107,24 @@ mod tests {
             filled(&schema, json!({"a": null, "b": null})),
             json!({"a": null, "b": 1})
         );
+    }
+
+    #[test]
+    fn null_is_dropped_where_it_means_the_same_as_no_member() {
+        let schema = SchemaNode::from_json(&json!({
+            "required": ["required"],
+            "properties": {
+                "list": {"items": {"properties": {"optional": {"type": "string", "nullable": true}}}},
+                "required": {"type": "string", "nullable": true},
+                "default": {"type": "string", "nullable": true, "default": "x"},
+                "untyped": {"nullable": true, "x-kubernetes-preserve-unknown-fields": true},
+            },
+        }));
+        let kept = json!({"required": null, "default": null, "untyped": null, "list": [{}]});
+        let mut value = kept.clone();
+        value["list"][0]["optional"] = Value::Null;
+        drop_nulls(&schema, &mut value);
+        assert_eq!(value, kept);
     }
 
     #[test]

@@ -85,7 +85,7 @@ pub fn generate(files: &[&DefinitionFile], choice: VersionSubset) -> io::Result<
         ..Generated::default()
     };
     for resource in &resources {
-        let files = types::files(resource, &sources, &request.options);
+        let files = types::files(resource, &sources);
         generated.modules.push(GeneratedModule {
             name: resource.module.to_string(),
             files: files

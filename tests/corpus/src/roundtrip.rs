@@ -60,7 +60,8 @@ pub struct ObjectResult {
 /// The result of decoding and encoding an object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RoundtripResult {
-    /// After the API server's defaulting it is equal to the original.
+    /// After the API server's defaulting it is equal to the original; an optional member without a
+    /// default may be `null` or absent.
     Identical,
     /// Only `null` became absent.
     NullDropped(Difference),
@@ -122,8 +123,10 @@ pub fn compare(
     };
     let (mut before, mut after) = (before.clone(), after.clone());
     drop_null_metadata(&mut before);
-    defaulting::fill(&version.schema, &mut before);
-    defaulting::fill(&version.schema, &mut after);
+    for object in [&mut before, &mut after] {
+        defaulting::fill(&version.schema, object);
+        defaulting::drop_nulls(&version.schema, object);
+    }
     let mut differences = difference::between(&before, &after);
     if differences.is_empty() {
         RoundtripResult::Identical
@@ -206,10 +209,20 @@ mod tests {
         definition::versions(&json!({"spec": {"versions": [{"name": "v1", "schema": {
             "openAPIV3Schema": {"properties": {
                 "a": {"type": "integer", "default": 5},
-                "n": {"type": "string", "nullable": true},
+                "n": {"nullable": true, "x-kubernetes-preserve-unknown-fields": true},
+                "o": {"type": "string", "nullable": true},
             }},
         }}]}}))
         .remove(0)
+    }
+
+    #[test]
+    fn an_optional_null_without_a_default_is_the_same_as_no_member() {
+        let encoded = Ok(json!({"a": 1, "n": null}));
+        assert_eq!(
+            compare(&version(), &json!({"a": 1, "n": null, "o": null}), &encoded),
+            RoundtripResult::Identical
+        );
     }
 
     #[test]

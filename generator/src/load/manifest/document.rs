@@ -10,6 +10,7 @@ use super::reader::ManifestReader;
 use super::select::SelectSection;
 use super::settings::SettingsSection;
 use super::spanned::{OneOrMany, Spanned};
+use super::types::TypesSection;
 use super::webhook::{AdmissionSection, WebhookSection};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources, Span};
 use crate::load::yaml::{self, Dialect, Node};
@@ -81,6 +82,8 @@ pub struct ResourceSection {
     pub group: Option<Spanned<String>>,
     /// The version of the kind; the stored one if left out.
     pub version: Option<Spanned<String>>,
+    /// Options for the Rust types of the objects, if they come from a definition.
+    pub types: Option<Spanned<TypesSection>>,
     /// A kind of Kubernetes itself, such as `v1/Pod` or `batch/v1/Job`.
     pub builtin: Option<Spanned<String>>,
     /// Several kinds at once: `everything`, or `{group: …}`, `{category: …}`, `{short_name: …}`.
@@ -216,6 +219,7 @@ impl ManifestReader<'_> {
             kind: self.optional_string(&mut fields, "kind"),
             group: self.optional_string(&mut fields, "group"),
             version: self.optional_string(&mut fields, "version"),
+            types: fields.optional("types").and_then(|node| self.types(node)),
             builtin: self.optional_string(&mut fields, "builtin"),
             select: self.select(&mut fields),
             alias: self.optional_string(&mut fields, "as"),

@@ -4,8 +4,9 @@
 //! `table.txt` lists the fields that a struct has in every Kubernetes version that `k8s-openapi`
 //! supports, because the operator chooses that version, not the generator.
 
-use std::collections::HashMap;
 use std::sync::OnceLock;
+
+use rustc_hash::FxHashMap;
 
 use super::simple::{self, holds_int_or_string};
 use crate::load::schema::{AdditionalProperties, Schema, SchemaType};
@@ -24,7 +25,7 @@ struct StructEntry {
     /// The words of its name.
     words: Vec<String>,
     default: bool,
-    fields: HashMap<&'static str, TableField>,
+    fields: FxHashMap<&'static str, TableField>,
 }
 
 struct TableField {
@@ -51,8 +52,8 @@ enum TableType {
 
 struct StructTable {
     entries: Vec<StructEntry>,
-    by_path: HashMap<&'static str, usize>,
-    by_field: HashMap<&'static str, Vec<usize>>,
+    by_path: FxHashMap<&'static str, usize>,
+    by_field: FxHashMap<&'static str, Vec<usize>>,
 }
 
 /// The quality of a match; the smallest is the best.
@@ -286,8 +287,8 @@ fn table() -> &'static StructTable {
 fn read(text: &'static str) -> StructTable {
     let mut table = StructTable {
         entries: Vec::new(),
-        by_path: HashMap::new(),
-        by_field: HashMap::new(),
+        by_path: FxHashMap::default(),
+        by_field: FxHashMap::default(),
     };
     for line in text.lines() {
         if let Some(field) = line.strip_prefix("  ") {
@@ -311,7 +312,7 @@ fn read(text: &'static str) -> StructTable {
                 path,
                 words: words(path.rsplit("::").next().unwrap_or_default()),
                 default,
-                fields: HashMap::new(),
+                fields: FxHashMap::default(),
             });
         }
     }

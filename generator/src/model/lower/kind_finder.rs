@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::selection;
+use super::{selection, type_options};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Span};
 use crate::load::crd::{Crd, CrdVersion};
 use crate::load::manifest::{Manifest, ResourceSection, Spanned, Tracking};
@@ -14,7 +14,7 @@ use crate::model::operator::{HandledKind, KindOrigin};
 use crate::model::resource::{CustomResource, VersionChoice};
 use crate::model::sample_object;
 use crate::model::status_subresource::StatusSubresource;
-use crate::model::type_options::Options;
+use crate::model::type_options::OptionPaths;
 use crate::suggest::did_you_mean;
 
 /// The CRD files that the manifest names, by path.
@@ -41,6 +41,10 @@ impl<'a> KindFinder<'a> {
         if let Some(alias) = section.alias.as_ref().filter(|_| section.select.is_none()) {
             let message = "`as` belongs to `select`: other kinds have a name";
             self.error(Code::ManifestValue, alias.span, message, "remove it");
+        }
+        if let Some(types) = section.types.as_ref().filter(|_| section.crd.is_none()) {
+            let message = "`types` belongs to `crd`: the types of other kinds are not generated";
+            self.error(Code::ManifestValue, types.span, message, "remove it");
         }
         match (&section.crd, &section.builtin, &section.select) {
             (Some(file), None, None) => self.custom(section, file),
@@ -133,13 +137,16 @@ impl<'a> KindFinder<'a> {
         let (status, name) = (version.status, version.name.clone());
         let sample = sample_object::object(&version.schema);
         let versions = VersionChoice::Named(BTreeSet::from([name.clone()]));
+        let options = type_options::options(self.manifest, section, self.diagnostics);
+        let mut paths = OptionPaths::default();
         let resource = CustomResource::new(
             crd.clone(),
             &versions,
-            &Options::default(),
-            &mut BTreeSet::new(),
+            &options,
+            &mut paths,
             self.diagnostics,
         )?;
+        options.report_unknown_paths(&paths, self.diagnostics);
         Some(HandledKind {
             group: resource.group.clone(),
             version: name,

@@ -253,10 +253,12 @@ async fn send_until_accepted(
     }
 }
 
-/// The stored object, with defaults, without the fields that the API server sets for each request.
+/// The stored object, with defaults, without the fields that the API server sets for each request,
+/// and without `null` where that means the same as no member.
 fn without_server_fields(version: &DefinitionVersion, stored: Value) -> Value {
     let mut stored = without_metadata_of_server(stored);
     defaulting::fill(&version.schema, &mut stored);
+    defaulting::drop_nulls(&version.schema, &mut stored);
     stored
 }
 

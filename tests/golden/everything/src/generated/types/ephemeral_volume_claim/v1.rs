@@ -85,11 +85,14 @@ pub struct EphemeralVolumeClaimStatus {
     pub extra: BTreeMap<String, Value>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EphemeralVolumeClaimClass {
     Fast,
     Slow,
+    /// A value that the schema does not list.
+    #[serde(untagged)]
+    Other(String),
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
