@@ -3,9 +3,11 @@
 //! They follow the validation of `k8s.io/apiextensions-apiserver`, in its order and with its reasons.
 //! A test sends definitions to a real API server and compares.
 
+mod conversion;
 mod definition;
 mod keywords;
 mod open_api;
+mod selectable_fields;
 mod structural;
 
 use super::yaml::Node;

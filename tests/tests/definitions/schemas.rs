@@ -399,7 +399,19 @@ fn definitions() -> Vec<Value> {
     ] {
         with_version("additionalPrinterColumns", json!([column]));
     }
-    for (deprecated, warning) in [(true, "old"), (true, ""), (false, "old"), (true, "a\nb")] {
+    let warnings = [
+        (true, "old"),
+        (true, ""),
+        (false, "old"),
+        (true, "a\nb"),
+        (true, "Ärger, e\u{301} und 中文"),
+        (true, "a\u{a0}b"),
+        (true, "a\u{200b}b"),
+        (true, "a\u{202e}b"),
+        (true, "a\u{2028}b"),
+        (true, "a\u{e000}b"),
+    ];
+    for (deprecated, warning) in warnings {
         let mut definition = with_root(&json!({"type": "object"}));
         definition["spec"]["versions"][0]["deprecated"] = json!(deprecated);
         definition["spec"]["versions"][0]["deprecationWarning"] = json!(warning);
@@ -407,6 +419,8 @@ fn definitions() -> Vec<Value> {
     }
     list.extend(with_status());
     list.extend(with_conversion());
+    list.extend(with_selectable_fields());
+    list.extend(with_two_versions());
     for preserve in [json!(true), json!(false), Value::Null] {
         let mut definition = with_root(&json!({"type": "object"}));
         definition["spec"]["preserveUnknownFields"] = preserve;
@@ -442,9 +456,178 @@ fn with_status() -> Vec<Value> {
     keywords.into_iter().map(definition).collect()
 }
 
+/// The root of a schema with fields of all types.
+fn selectable_root() -> Value {
+    let texts: serde_json::Map<String, Value> = (0..9)
+        .map(|place| (format!("t{place}"), json!({"type": "string"})))
+        .collect();
+    json!({"type": "object", "properties": {
+        "metadata": {"type": "object", "properties": {"name": {"type": "string"}}},
+        "top": {"type": "string"},
+        "spec": {"type": "object", "properties": {
+            "text": {"type": "string", "enum": ["a"]},
+            "flag": {"type": "boolean"},
+            "count": {"type": "integer"},
+            "ratio": {"type": "number"},
+            "port": {"x-kubernetes-int-or-string": true},
+            "list": {"type": "array", "items": {"type": "string"}},
+            "map": {"type": "object", "additionalProperties": {"type": "string"}},
+            "any": {"type": "object", "additionalProperties": true},
+            "'quoted.name'": {"type": "string"},
+            ".": {"type": "string"},
+            "texts": {"type": "object", "properties": texts},
+        }},
+    }})
+}
+
+fn with_selectable_fields() -> Vec<Value> {
+    let fields = |paths: &[&str]| -> Value {
+        let fields = paths.iter().map(|path| json!({"jsonPath": path}));
+        fields.collect()
+    };
+    let texts: Vec<String> = (0..9)
+        .map(|place| format!(".spec.texts.t{place}"))
+        .collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let mut lists: Vec<Value> = [
+        ".top",
+        ".spec",
+        ".spec.text",
+        ".spec.flag",
+        ".spec.count",
+        ".spec.ratio",
+        ".spec.port",
+        ".spec.list",
+        ".spec.list[0]",
+        ".spec['text']",
+        ".spec.map",
+        ".spec.map.key",
+        ".spec.any.key",
+        ".spec.text.more",
+        ".spec.missing",
+        ".status.missing",
+        ".metadata.name",
+        ".metadata.labels",
+        "spec.text",
+        "$.spec.text",
+        ".",
+        "..",
+        ".spec.",
+        ".spec..",
+        ".spec..text",
+        ".spec.'quoted.name'",
+        ".spec.'quoted",
+        ".spec]text",
+        "]",
+        " .spec.text",
+        ".spec.text ",
+    ]
+    .into_iter()
+    .map(|path| fields(&[path]))
+    .collect();
+    lists.extend([
+        json!([]),
+        json!([{}]),
+        json!([{"jsonPath": ""}]),
+        fields(&[".spec.text", ".spec.flag"]),
+        fields(&[".spec.text", ".spec.text"]),
+        fields(&[".spec.map.a", ".spec.map.a"]),
+        fields(&texts[..8]),
+        fields(&texts),
+    ]);
+    let definition = |fields: Value| {
+        let mut definition = with_root(&selectable_root());
+        definition["spec"]["versions"][0]["selectableFields"] = fields;
+        definition
+    };
+    lists.into_iter().map(definition).collect()
+}
+
+/// Definitions with two versions, whose parts are equal or not.
+fn with_two_versions() -> Vec<Value> {
+    let fields = |path: &str| json!([{"jsonPath": path}]);
+    let mut list = Vec::new();
+    for has_other_schema in [false, true] {
+        for (first, second) in [
+            (json!(null), json!(null)),
+            (fields(".spec.text"), json!(null)),
+            (fields(".spec.text"), fields(".spec.text")),
+            (fields(".spec.text"), fields(".spec.flag")),
+            (fields(".spec.text"), fields(".spec.missing")),
+            (fields(".spec.missing"), fields(".spec.missing")),
+        ] {
+            let mut definition = with_root(&selectable_root());
+            let versions = &mut definition["spec"]["versions"];
+            let mut other = versions[0].clone();
+            other["name"] = json!("v2");
+            other["storage"] = json!(false);
+            other["selectableFields"] = second;
+            if has_other_schema {
+                other["schema"]["openAPIV3Schema"]["description"] = json!("of another version");
+            }
+            versions[0]["selectableFields"] = first;
+            *versions = json!([versions[0], other]);
+            list.push(definition);
+        }
+    }
+    for root in [
+        json!({"type": "object", "oneOf": [{"properties": {"spec": {}}}]}),
+        json!({"type": "object", "properties": {"spec": {}}}),
+    ] {
+        let mut definition = with_root(&root);
+        let versions = &mut definition["spec"]["versions"];
+        let mut other = versions[0].clone();
+        other["name"] = json!("v2");
+        other["storage"] = json!(false);
+        *versions = json!([versions[0], other]);
+        list.push(definition);
+    }
+    list
+}
+
 fn with_conversion() -> Vec<Value> {
     let service = json!({"service": {"name": "n", "namespace": "m"}});
+    let client = |client: Value| json!({"strategy": "Webhook", "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]}});
+    let url = |url: &str| client(json!({"url": url}));
+    let path =
+        |path: &str| client(json!({"service": {"name": "n", "namespace": "m", "path": path}}));
+    let port =
+        |port: i64| client(json!({"service": {"name": "n", "namespace": "m", "port": port}}));
+    let reviews = |versions: Value| json!({"strategy": "Webhook", "webhook": {"clientConfig": service, "conversionReviewVersions": versions}});
     let conversions = [
+        url("https://example.com/path"),
+        url("HTTPS://example.com:8443/a/b"),
+        url("http://example.com"),
+        url("example.com"),
+        url("https://"),
+        url("https:///path"),
+        url("https://user@example.com"),
+        url("https://user:secret@example.com/path"),
+        url("https://example.com#part"),
+        url("https://example.com?a=b"),
+        url("https://example.com/a b"),
+        url("https://exa mple.com/"),
+        url("https://example.com/\u{1}"),
+        url(""),
+        path(""),
+        path("/"),
+        path("//"),
+        path("/convert"),
+        path("/convert/"),
+        path("/a//b"),
+        path("convert"),
+        path("/Upper"),
+        path("/a_b"),
+        port(1),
+        port(0),
+        port(-1),
+        port(65535),
+        port(65536),
+        reviews(json!(["v1", "v1"])),
+        reviews(json!(["v1", "V1"])),
+        reviews(json!(["v1", ""])),
+        json!({"strategy": "None", "webhook": {}}),
+        json!({"strategy": "None", "webhook": {"conversionReviewVersions": ["v1"]}}),
         json!({}),
         json!({"strategy": "None"}),
         json!({"strategy": "Magic"}),

@@ -1,7 +1,8 @@
 //! The rules for a definition as a whole: its group, versions, columns and subresources.
 
 use super::keywords::{Keywords, NULLABLE, TYPE};
-use super::{Rejections, open_api, structural};
+use super::selectable_fields::{self, SELECTABLE_FIELDS};
+use super::{Rejections, conversion, open_api, structural};
 use crate::load::yaml::{MapEntry, Node};
 
 /// The annotation by which the community approves a definition in one of its groups.
@@ -54,7 +55,7 @@ pub(super) fn check(document: &Node, found: &mut Rejections) {
         found.add(entry.key.span, reason);
     }
     if let Some(entry) = spec.entry("conversion").filter(|it| !it.value.is_null()) {
-        conversion(entry, found);
+        conversion::check(entry, found);
     }
     let Some(versions) = spec.entry("versions") else {
         return;
@@ -65,59 +66,33 @@ pub(super) fn check(document: &Node, found: &mut Rejections) {
         let reason = "must have exactly one version marked as storage version";
         found.add(versions.key.span, reason);
     }
+    // The API server checks parts that all versions have in common as parts of no version.
+    let is_common = |key| {
+        let mut pairs = nodes.windows(2);
+        pairs.all(|pair| part(&pair[0], key) == part(&pair[1], key))
+    };
+    let has_one_schema = is_common("schema");
     for (place, node) in nodes.iter().enumerate() {
-        // The API server checks the schema of a single version as one for all versions.
-        let path = match nodes.len() {
-            1 => "spec.validation.openAPIV3Schema".to_owned(),
-            _ => format!("spec.versions[{place}].schema.openAPIV3Schema"),
+        let path = match has_one_schema {
+            true => "spec.validation.openAPIV3Schema".to_owned(),
+            false => format!("spec.versions[{place}].schema.openAPIV3Schema"),
         };
         version(node, &path, found);
-    }
-}
-
-fn conversion(entry: &MapEntry, found: &mut Rejections) {
-    let conversion = Keywords(&entry.value);
-    let webhook = conversion.get("webhook").map(Keywords);
-    let client = webhook.and_then(|it| it.get("clientConfig")).map(Keywords);
-    match conversion.text("strategy") {
-        "Webhook" => {}
-        "None" => {
-            if client.is_some() {
-                let reason = "should not be set when strategy is not set to Webhook";
-                found.add(conversion.at("webhook"), reason);
+        let version = Keywords(node);
+        let Some(root) = root(version).filter(|_| version.is_set(SELECTABLE_FIELDS)) else {
+            continue;
+        };
+        let reason = match (has_one_schema, is_common(SELECTABLE_FIELDS)) {
+            (true, true) | (false, false) => {
+                selectable_fields::check(version, root, found);
+                continue;
             }
-            return;
-        }
-        "" => return found.add(entry.key.span, "conversion.strategy: Required value"),
-        other => {
-            let strategies = ["None", "Webhook"];
-            return found.unsupported(conversion.at("strategy"), other, &strategies);
-        }
-    }
-    match client {
-        None => found.add(entry.key.span, "required when strategy is set to Webhook"),
-        Some(client) => conversion_client(client, found),
-    }
-    let versions = webhook.map(|it| it.strings("conversionReviewVersions"));
-    let versions = versions.unwrap_or_default();
-    if versions.is_empty() {
-        found.add(entry.key.span, "conversionReviewVersions: Required value");
-    } else if !versions.iter().any(|it| matches!(*it, "v1" | "v1beta1")) {
-        let place = webhook.map_or(entry.key.span, |it| it.at("conversionReviewVersions"));
-        found.add(place, "must include at least one of v1, v1beta1");
-    }
-}
-
-fn conversion_client(client: Keywords<'_>, found: &mut Rejections) {
-    let service = client.get("service").map(Keywords);
-    if service.is_some() == client.get("url").is_some() {
-        found.add(client.start(), "exactly one of url or service is required");
-    } else if let Some(service) = service {
-        for key in ["name", "namespace"] {
-            if service.text(key).is_empty() {
-                found.add(service.start(), format!("service.{key}: Required value"));
+            (true, false) => {
+                "may only be set when `version.schema.openAPIV3Schema` is not included"
             }
-        }
+            (false, true) => "may only be set when validations.schema is included",
+        };
+        found.add(version.at(SELECTABLE_FIELDS), reason);
     }
 }
 
@@ -144,14 +119,23 @@ fn approval(document: &Node, spec: &Node, found: &mut Rejections) {
     }
 }
 
+/// A part of a version, to compare it.
+fn part(version: &Node, key: &str) -> Option<serde_json::Value> {
+    Keywords(version).get(key).map(Node::to_json)
+}
+
+/// The root of the schema of a version.
+fn root(version: Keywords<'_>) -> Option<Keywords<'_>> {
+    let schema = version.get("schema").map(Keywords)?;
+    schema.get("openAPIV3Schema").map(Keywords)
+}
+
 fn version(node: &Node, path: &str, found: &mut Rejections) {
     let version = Keywords(node);
     deprecation(version, found);
     let subresources = version.get("subresources").map(Keywords);
     let status = subresources.and_then(|it| it.get("status"));
-    let schema = version.get("schema").map(Keywords);
-    if let Some(root) = schema.and_then(|it| it.get("openAPIV3Schema")) {
-        let root = Keywords(root);
+    if let Some(root) = root(version) {
         if status.is_some() {
             root_with_status(root, found);
         }
@@ -179,12 +163,19 @@ fn deprecation(version: Keywords<'_>, found: &mut Rejections) {
         "must not be an empty string"
     } else if warning.len() > WARNING_LENGTH {
         "must be <= 256 characters long"
-    } else if warning.chars().any(char::is_control) {
+    } else if !warning.chars().all(is_printable) {
         "must only contain printable UTF-8 characters"
     } else {
         return;
     };
     found.add(version.at("deprecationWarning"), reason);
+}
+
+/// Whether Go prints a character: a space, or neither a control, a format nor another space.
+fn is_printable(character: char) -> bool {
+    // Rust escapes the same characters, and combining ones only at the start of a text.
+    !character.is_ascii_control()
+        && (character.is_ascii() || format!("a{character}").escape_debug().nth(2).is_none())
 }
 
 fn root_with_status(root: Keywords<'_>, found: &mut Rejections) {
