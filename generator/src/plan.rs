@@ -7,6 +7,7 @@ mod user_files;
 use std::collections::BTreeSet;
 
 use self::file::inside;
+use crate::dependencies::{DEPENDENCIES, RUNTIME};
 use crate::diagnostic::{Diagnostics, Sources};
 use crate::format;
 use crate::model::operator::{KindOrigin, Operator};
@@ -142,7 +143,9 @@ pub fn new_crate(
         has_cluster_test,
         has_profile: !environment.has_workspace,
         rust_version: env!("CARGO_PKG_RUST_VERSION"),
+        runtime_package: RUNTIME,
         runtime: environment.runtime,
+        dependencies: DEPENDENCIES,
         testing: environment.testing,
     };
     [

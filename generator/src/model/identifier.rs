@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
+use crate::dependencies::has_crate;
+
 /// The name of a field, a function or a module: a valid identifier in snake case.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RustIdent(String);
@@ -18,19 +20,6 @@ const KEYWORDS: &[&str] = &[
     "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "return",
     "static", "struct", "trait", "true", "try", "type", "typeof", "unsafe", "unsized", "use",
     "virtual", "where", "while", "yield",
-];
-
-/// Crates that generated code uses; a module of the same name would hide them.
-const CRATES: &[&str] = &[
-    "alloc",
-    "core",
-    "k8s_openapi",
-    "kopf_runtime",
-    "kube",
-    "schemars",
-    "serde",
-    "serde_json",
-    "std",
 ];
 
 /// Keywords that cannot be written as `r#…`.
@@ -52,7 +41,7 @@ impl RustIdent {
         let name = Self::new(text);
         match name.as_str().strip_prefix("r#") {
             Some(keyword) => Self(format!("{keyword}_")),
-            None if CRATES.contains(&name.as_str()) => Self(format!("{name}_")),
+            None if has_crate(name.as_str()) => Self(format!("{name}_")),
             None => name,
         }
     }

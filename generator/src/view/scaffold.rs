@@ -10,6 +10,7 @@ use super::memo;
 use super::method::{TraitMethod, methods};
 use super::phrases::objects;
 use super::stub::{NameStyle, stub};
+use crate::dependencies::CrateDependency;
 use crate::load::manifest::API_VERSION;
 use crate::model::hook::Hook;
 use crate::model::operator::{HandledKind, Operator};
@@ -62,8 +63,12 @@ pub struct CargoView<'a> {
     pub has_profile: bool,
     /// The oldest compiler that builds it.
     pub rust_version: &'a str,
+    /// The package of the runtime.
+    pub runtime_package: &'static str,
     /// The source of the runtime dependency, as a TOML value.
     pub runtime: String,
+    /// The other dependencies.
+    pub dependencies: &'static [CrateDependency],
     /// The source of the dependency on the helpers for tests, as a TOML value.
     pub testing: String,
 }

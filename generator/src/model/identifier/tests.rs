@@ -1,6 +1,7 @@
 //! Names as they come, and as Rust wants them.
 
 use super::*;
+use crate::dependencies::{DEPENDENCIES, RUNTIME};
 use proptest::prelude::*;
 
 fn variants_of(values: &[&str]) -> Vec<String> {
@@ -131,4 +132,14 @@ proptest! {
             prop_assert!(syn::parse_str::<syn::Ident>(name.as_str()).is_ok(), "{name}");
         }
     }
+}
+
+#[test]
+fn no_module_hides_a_crate_on_which_the_code_depends() {
+    let packages = DEPENDENCIES.iter().map(|it| it.package);
+    for package in packages.chain([RUNTIME, "std", "core", "alloc"]) {
+        let name = package.replace('-', "_");
+        assert_eq!(RustIdent::of_module(&name).as_str(), format!("{name}_"));
+    }
+    assert_eq!(RustIdent::of_module("Widget").as_str(), "widget");
 }
