@@ -6,5 +6,6 @@ pub mod manifest;
 pub mod names;
 pub mod schema;
 pub(crate) mod server_rules;
+mod unreadable;
 mod upgrade;
 pub mod yaml;

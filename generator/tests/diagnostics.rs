@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use kopf_gen::diagnostic::{Code, Diagnostics, Sources, Style, human, json};
+use kopf_gen::diagnostic::{Code, Diagnostics, SourceId, Sources, Style, human, json};
 use kopf_gen::load::crd::NameFix;
 use kopf_gen::load::input;
 use kopf_gen::model::resource::VersionChoice;
@@ -36,13 +36,18 @@ fn with_spec(schema: &str) -> String {
     HEAD.to_owned() + &indented
 }
 
-fn run(texts: &[&str], request: &TypesRequest) -> (Diagnostics, Sources) {
+fn sources(texts: &[&str]) -> (Sources, Vec<SourceId>) {
     let mut sources = Sources::new();
-    let ids: Vec<_> = texts
+    let ids = texts
         .iter()
         .enumerate()
         .map(|(index, text)| sources.add(format!("{}.yaml", ["first", "second"][index]), *text))
         .collect();
+    (sources, ids)
+}
+
+fn run(texts: &[&str], request: &TypesRequest) -> (Diagnostics, Sources) {
+    let (sources, ids) = sources(texts);
     let mut diagnostics = Diagnostics::new();
     let _ = types::resources(&sources, &ids, request, &mut diagnostics);
     (diagnostics, sources)
@@ -159,6 +164,157 @@ oneOf:
         .filter(|c| !seen.contains(c))
         .collect();
     assert!(missing.is_empty(), "no report shows {missing:?}");
+}
+
+#[test]
+fn a_missing_type_is_reported_once() {
+    let (plain, refused) = (NameFix::Report, NameFix::Refuse);
+    for (field, names, expected) in [
+        ("a: {}", plain, Code::NotStructural),
+        ("a: {}", refused, Code::RejectedDefinition),
+        ("a: {type: [string]}", plain, Code::InvalidSchema),
+        ("a: {type: [string]}", refused, Code::InvalidSchema),
+        ("a: {$ref: '#/x'}", plain, Code::NotStructural),
+        ("a: {$ref: '#/x'}", refused, Code::NotStructural),
+        ("a: {type: array, items: {}}", plain, Code::NotStructural),
+        (
+            "a: {type: array, items: {}}",
+            refused,
+            Code::RejectedDefinition,
+        ),
+    ] {
+        let text = with_spec(&format!("type: object\nproperties:\n  {field}"));
+        let request = TypesRequest {
+            names,
+            ..TypesRequest::default()
+        };
+        let (diagnostics, _) = run(&[&text], &request);
+        let codes: Vec<Code> = diagnostics.iter().map(|it| it.code).collect();
+        assert_eq!(codes, [expected], "{field}, {names:?}");
+    }
+}
+
+/// The API server reads null as an absent value.
+#[test]
+fn parts_of_a_version_that_are_null_are_absent() {
+    let good = with_spec("type: object");
+    let request = TypesRequest::default();
+    for subresources in ["null", "{status: null}", "{status: null, scale: null}"] {
+        let text = good.replace(
+            "served: true",
+            &format!("served: true\n    subresources: {subresources}"),
+        );
+        let (sources, ids) = sources(&[&text]);
+        let mut diagnostics = Diagnostics::new();
+        let resources = types::resources(&sources, &ids, &request, &mut diagnostics);
+        assert!(diagnostics.is_empty(), "{subresources}");
+        let version = resources[0].main_version();
+        assert!(!version.status && version.scale.is_none(), "{subresources}");
+    }
+    let start = good.find("openAPIV3Schema:").expect("a schema");
+    let without = format!("{}openAPIV3Schema: null\n", &good[..start]);
+    let (diagnostics, _) = run(&[&without], &request);
+    let codes: Vec<Code> = diagnostics.iter().map(|it| it.code).collect();
+    assert_eq!(codes, [Code::InvalidCrd], "{without}");
+}
+
+/// Schemas of a field with a value of the wrong type.
+const WRONG_TYPES: &[&str] = &[
+    "{type: integer, maximum: '5'}",
+    "{type: integer, maximum: 1e400}",
+    "{type: integer, minimum: [1]}",
+    "{type: integer, multipleOf: true}",
+    "{type: integer, exclusiveMinimum: 5}",
+    "{type: string, maxLength: 1.5}",
+    "{type: string, maxLength: 99999999999999999999}",
+    "{type: string, pattern: 5}",
+    "{type: string, title: {}}",
+    "{type: array, items: {type: string}, uniqueItems: x}",
+    "{type: object, not: 5}",
+    "{type: object, not: {minProperties: x}}",
+    "{type: object, externalDocs: 5}",
+    "{type: string, x-kubernetes-validations: [5]}",
+    "{type: string, x-kubernetes-validations: [{rule: 5}]}",
+    "{type: string, x-kubernetes-validations: [{rule: 'true', message: 5}]}",
+];
+
+/// Parts of a definition, and what takes their places with a value of the wrong type.
+const WRONG_PARTS: &[(&str, &str)] = &[
+    ("served: true", "served: 'true'"),
+    ("served: true", "served: true\n    deprecated: 1"),
+    ("served: true", "served: true\n    deprecationWarning: [a]"),
+    (
+        "served: true",
+        "served: true\n    subresources: {scale: {specReplicasPath: 1}}",
+    ),
+    (
+        "served: true",
+        "served: true\n    additionalPrinterColumns: [{name: 1}]",
+    ),
+    (
+        "served: true",
+        "served: true\n    additionalPrinterColumns: [{name: a, priority: b}]",
+    ),
+    (
+        "served: true",
+        "served: true\n    selectableFields: [{jsonPath: 1}]",
+    ),
+    (
+        "scope: Namespaced",
+        "scope: Namespaced\n  conversion: {strategy: 1}",
+    ),
+    (
+        "scope: Namespaced",
+        "scope: Namespaced\n  preserveUnknownFields: maybe",
+    ),
+    (
+        "{name: widgets.example.com}",
+        "{name: widgets.example.com, labels: {a: 1}}",
+    ),
+    (
+        "{name: widgets.example.com}",
+        "{name: widgets.example.com, annotations: [a]}",
+    ),
+    ("\nspec:", "\nstatus: {storedVersions: v1}\nspec:"),
+];
+
+/// The API server cannot read it, and neither could the generated code.
+#[test]
+fn a_definition_with_a_value_of_the_wrong_type_is_refused() {
+    let good = with_spec("type: object\nproperties: {a: {type: string}}");
+    let fields = WRONG_TYPES.iter().map(|field| {
+        let text = with_spec(&format!("type: object\nproperties:\n  a: {field}"));
+        (*field, text, Code::InvalidSchema)
+    });
+    let parts = WRONG_PARTS.iter().map(|(part, wrong)| {
+        assert!(good.contains(part), "{part}");
+        (*wrong, good.replacen(part, wrong, 1), Code::InvalidCrd)
+    });
+    for (what, text, expected) in fields.chain(parts) {
+        let (diagnostics, _) = run(&[&text], &TypesRequest::default());
+        let codes: Vec<Code> = diagnostics.iter().map(|it| it.code).collect();
+        assert_eq!(codes, [expected], "{what}");
+    }
+}
+
+#[test]
+fn labels_and_annotations_that_are_null_are_empty_texts() {
+    let good = with_spec("type: object");
+    let name = "name: widgets.example.com";
+    let text = good.replace(
+        name,
+        &format!("{name}, labels: {{a: null}}, annotations: null"),
+    );
+    let (sources, ids) = sources(&[&text]);
+    let mut diagnostics = Diagnostics::new();
+    let request = TypesRequest::default();
+    let resources = types::resources(&sources, &ids, &request, &mut diagnostics);
+    assert!(diagnostics.is_empty());
+    let json = &resources[0].crd_json;
+    assert!(
+        json.contains(r#""labels":{"a":""},"annotations":null"#),
+        "{json}"
+    );
 }
 
 #[test]

@@ -3,9 +3,10 @@
 use super::names::{NameProblem, NameRule, QuotedName, lower_case, server_reason};
 use super::schema::{Schema, SchemaReader};
 use super::server_rules;
+use super::unreadable;
 use super::upgrade;
 use super::yaml::{self, Dialect, MapEntry, Node, Value};
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources, Span};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity, SourceId, Sources, Span};
 
 /// A CustomResourceDefinition, in its `v1` form.
 #[derive(Clone, Debug)]
@@ -146,6 +147,9 @@ fn flatten(
         crds.extend(
             CrdReader {
                 source,
+                // A definition of `v1beta1` is refused as a whole, and a corrected one is read
+                // again.
+                is_judged: fix == NameFix::Refuse && !old,
                 diagnostics,
             }
             .crd(document, old, fix),
@@ -184,6 +188,8 @@ fn flatten(
 /// Reads one definition.
 struct CrdReader<'a> {
     source: SourceId,
+    /// Whether the reasons of the API server against it are reported.
+    is_judged: bool,
     diagnostics: &'a mut Diagnostics,
 }
 
@@ -191,13 +197,14 @@ struct CrdReader<'a> {
 
 impl CrdReader<'_> {
     fn crd(&mut self, mut document: Node, old: bool, fix: NameFix) -> Option<Crd> {
+        let errors = self.diagnostics.count(Severity::Error);
         if old {
             self.report_old(&document, fix);
         }
-        // A definition of `v1beta1` is refused as a whole, and a corrected one is read again.
-        if fix == NameFix::Refuse && !old {
+        if self.is_judged {
             server_rules::check(&document, self.source, self.diagnostics);
         }
+        fill_null_texts(&mut document);
         let is_upgraded = upgrade::to_v1(&mut document, old);
         let spec = self.field(&document, "spec")?;
         let names = self.field(spec, "names");
@@ -219,6 +226,19 @@ impl CrdReader<'_> {
             .unwrap_or(&expected)
             .to_owned();
         let versions = versions?;
+        // A wrong value that is reported above would be reported twice.
+        if self.diagnostics.count(Severity::Error) == errors
+            && let Some(part) = unreadable::find(&document)
+        {
+            let message = "the API server cannot read this definition";
+            let error = Diagnostic::error(Code::InvalidCrd, message);
+            self.diagnostics.push(
+                error
+                    .at(self.source, part.span, "in this part")
+                    .help(part.reason),
+            );
+            return None;
+        }
         Some(Crd {
             source: self.source,
             span: document.span,
@@ -356,9 +376,7 @@ impl CrdReader<'_> {
     fn version(&mut self, node: &Node) -> Option<CrdVersion> {
         let span = self.field(node, "name")?.span;
         let name = self.name(node, "name", NameRule::Label)?;
-        let schema = node
-            .get("schema")
-            .and_then(|schema| schema.get("openAPIV3Schema"));
+        let schema = present(node, "schema").and_then(|it| present(it, "openAPIV3Schema"));
         let Some(schema) = schema else {
             let message = format!("version `{name}` has no schema");
             let reason = server_reason("schema.openAPIV3Schema: Required value");
@@ -368,9 +386,10 @@ impl CrdReader<'_> {
         };
         let mut reader = SchemaReader {
             source: self.source,
+            is_judged: self.is_judged,
             diagnostics: self.diagnostics,
         };
-        let subresources = node.get("subresources");
+        let subresources = present(node, "subresources");
         Some(CrdVersion {
             name,
             span,
@@ -379,8 +398,8 @@ impl CrdReader<'_> {
             deprecated: flag(node, "deprecated")
                 .then(|| optional_text(node, "deprecationWarning").unwrap_or_default()),
             schema: reader.schema(schema),
-            status: subresources.is_some_and(|s| s.get("status").is_some()),
-            scale: subresources.and_then(|s| s.get("scale")).map(scale),
+            status: subresources.is_some_and(|it| present(it, "status").is_some()),
+            scale: subresources.and_then(|it| present(it, "scale")).map(scale),
             columns: list(node, "additionalPrinterColumns")
                 .iter()
                 .map(column)
@@ -457,6 +476,18 @@ impl CrdReader<'_> {
     }
 }
 
+/// Labels and annotations that are null are empty texts, as for the API server.
+fn fill_null_texts(document: &mut Node) {
+    for key in ["labels", "annotations"] {
+        let texts = text_mut(document, &["metadata", key]).map(|node| &mut node.value);
+        if let Some(Value::Map(entries)) = texts {
+            for entry in entries.iter_mut().filter(|entry| entry.value.is_null()) {
+                entry.value.value = Value::String(String::new());
+            }
+        }
+    }
+}
+
 fn scale(node: &Node) -> ScaleSubresource {
     ScaleSubresource {
         spec_replicas: optional_text(node, "specReplicasPath").unwrap_or_default(),
@@ -470,6 +501,11 @@ fn column(node: &Node) -> PrinterColumn {
         name: optional_text(node, "name").unwrap_or_default(),
         path: optional_text(node, "jsonPath").unwrap_or_default(),
     }
+}
+
+/// The value of a key, unless it is null.
+fn present<'n>(node: &'n Node, key: &str) -> Option<&'n Node> {
+    node.get(key).filter(|node| !node.is_null())
 }
 
 fn flag(node: &Node, key: &str) -> bool {

@@ -3,7 +3,7 @@
 use serde_json::Value as Json;
 
 use super::names::server_reason;
-use super::yaml::{MapKey, Node, Value};
+use super::yaml::{MapEntry, MapKey, Node, Value};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Span};
 
 /// A schema; absent keywords are `None`, empty or false.
@@ -47,6 +47,8 @@ pub struct Schema {
     pub all_of: Vec<Schema>,
     /// Keywords that only restrict values.
     pub limits: SchemaLimits,
+    /// Whether the reason for a missing type is reported already.
+    pub is_reported: bool,
 }
 
 /// The value of `type`.
@@ -130,7 +132,42 @@ const LIMITS: &[&str] = &[
 ];
 
 /// Keywords without information for types, or that other code reads.
-const IGNORED: &[&str] = &["title", "example", "externalDocs", "not", "id", "$schema"];
+const IGNORED: &[&str] = &["title", "example", "externalDocs", "id", "$schema"];
+
+/// The type that the value of a keyword must have.
+#[derive(Clone, Copy)]
+enum KeywordType {
+    Boolean,
+    Integer,
+    Mapping,
+    Number,
+    String,
+}
+
+/// The types of the keywords that are not interpreted.
+const KEYWORD_TYPES: &[(&str, KeywordType)] = &[
+    ("$ref", KeywordType::String),
+    ("$schema", KeywordType::String),
+    ("definitions", KeywordType::Mapping),
+    ("dependencies", KeywordType::Mapping),
+    ("exclusiveMaximum", KeywordType::Boolean),
+    ("exclusiveMinimum", KeywordType::Boolean),
+    ("externalDocs", KeywordType::Mapping),
+    ("id", KeywordType::String),
+    ("maxItems", KeywordType::Integer),
+    ("maxLength", KeywordType::Integer),
+    ("maxProperties", KeywordType::Integer),
+    ("maximum", KeywordType::Number),
+    ("minItems", KeywordType::Integer),
+    ("minLength", KeywordType::Integer),
+    ("minProperties", KeywordType::Integer),
+    ("minimum", KeywordType::Number),
+    ("multipleOf", KeywordType::Number),
+    ("pattern", KeywordType::String),
+    ("patternProperties", KeywordType::Mapping),
+    ("title", KeywordType::String),
+    ("uniqueItems", KeywordType::Boolean),
+];
 
 /// Keywords for which the API server rejects a definition.
 pub(super) const UNSUPPORTED: [&str; 6] = [
@@ -159,6 +196,8 @@ const FORBIDDEN: &[&str] = &[
 /// Reads schemas and reports what the API server would reject.
 pub(super) struct SchemaReader<'a> {
     pub(super) source: SourceId,
+    /// Whether the reasons of the API server against the definition are reported.
+    pub(super) is_judged: bool,
     pub(super) diagnostics: &'a mut Diagnostics,
 }
 
@@ -202,6 +241,7 @@ impl SchemaReader<'_> {
     pub(super) fn schema(&mut self, node: &Node) -> Schema {
         let mut schema = Schema {
             span: node.span,
+            is_reported: self.is_judged,
             ..Schema::default()
         };
         let Some(entries) = node.as_map() else {
@@ -221,7 +261,10 @@ impl SchemaReader<'_> {
 
     fn keyword(&mut self, schema: &mut Schema, key: &MapKey, node: &Node) {
         match key.name.as_str() {
-            "type" => schema.kind = self.kind(node),
+            "type" => {
+                schema.kind = self.kind(node);
+                schema.is_reported |= schema.kind.is_none() && node.as_str() != Some("");
+            }
             "format" => schema.format = self.string(key, node),
             "description" => schema.description = self.string(key, node),
             "properties" => schema.properties = self.properties(node),
@@ -246,6 +289,8 @@ impl SchemaReader<'_> {
             "oneOf" => schema.one_of = self.schemas(key, node),
             "anyOf" => schema.any_of = self.schemas(key, node),
             "allOf" => schema.all_of = self.schemas(key, node),
+            // It says nothing about types, but must be a schema.
+            "not" => drop(self.schema(node)),
             "x-kubernetes-validations" => schema.limits.rules = self.rules(key, node),
             "x-kubernetes-list-type" => schema.limits.list_type = self.string(key, node),
             "x-kubernetes-list-map-keys" => schema.limits.list_map_keys = self.strings(key, node),
@@ -261,6 +306,10 @@ impl SchemaReader<'_> {
         key: &MapKey,
         node: &Node,
     ) {
+        let known = KEYWORD_TYPES.iter().find(|(name, _)| *name == keyword);
+        if let Some((_, kind)) = known.filter(|(_, kind)| !kind.accepts(node)) {
+            return self.expected(&format!("`{keyword}` is {}", kind.article()), node);
+        }
         if let Some(name) = LIMITS.iter().find(|name| **name == keyword) {
             schema.limits.keywords.push((name, node.to_json()));
         } else if FORBIDDEN.contains(&keyword) {
@@ -272,6 +321,7 @@ impl SchemaReader<'_> {
             let reason = reason.then(|| server_reason(&format!("{keyword} is not supported")));
             let warning = warning.at(self.source, key.span, "ignored");
             self.diagnostics.push(warning.maybe_help(reason));
+            schema.is_reported = true;
         } else if !IGNORED.contains(&keyword) && !keyword.starts_with("x-") {
             self.diagnostics.push(
                 Diagnostic::warning(
@@ -354,6 +404,13 @@ impl SchemaReader<'_> {
 
     fn rules(&mut self, key: &MapKey, node: &Node) -> Vec<CelRule> {
         let nodes = self.list(key, node).unwrap_or_default();
+        for node in nodes {
+            match node.as_map() {
+                Some(entries) => entries.iter().for_each(|it| self.rule_part(it)),
+                None if node.is_null() => {}
+                None => self.expected("a rule is a mapping", node),
+            }
+        }
         nodes
             .iter()
             .map(|node| CelRule {
@@ -361,6 +418,22 @@ impl SchemaReader<'_> {
                 message: text(node, "message"),
             })
             .collect()
+    }
+
+    /// Checks the type of a part of a CEL rule.
+    fn rule_part(&mut self, entry: &MapEntry) {
+        let name = entry.key.name.as_str();
+        let kind = match name {
+            "rule" | "message" | "messageExpression" | "reason" | "fieldPath" => {
+                KeywordType::String
+            }
+            "optionalOldSelf" => KeywordType::Boolean,
+            _ => return,
+        };
+        if !kind.accepts(&entry.value) {
+            let what = format!("`{name}` is {}", kind.article());
+            self.expected(&what, &entry.value);
+        }
     }
 
     fn strings(&mut self, key: &MapKey, node: &Node) -> Vec<String> {
@@ -406,12 +479,40 @@ impl SchemaReader<'_> {
 
     fn expected(&mut self, what: &str, node: &Node) {
         let error = self.unexpected(what, node);
-        self.diagnostics.push(error);
+        let reason = format!("cannot unmarshal {} into Go", json_type(node));
+        self.diagnostics.push(error.help(server_reason(&reason)));
     }
 
     fn unexpected(&self, what: &str, node: &Node) -> Diagnostic {
         let label = format!("this is {}", node.kind());
         Diagnostic::error(Code::InvalidSchema, what).at(self.source, node.span, label)
+    }
+}
+
+// === impl KeywordType ===
+
+impl KeywordType {
+    /// Whether the API server reads a value as one of this type; null is absent.
+    fn accepts(self, node: &Node) -> bool {
+        match (self, &node.value) {
+            (_, Value::Null)
+            | (Self::Boolean, Value::Bool(_))
+            | (Self::Mapping, Value::Map(_))
+            | (Self::Number, Value::Int(_) | Value::Float(_))
+            | (Self::String, Value::String(_)) => true,
+            (Self::Integer, Value::Int(value)) => i64::try_from(*value).is_ok(),
+            _ => false,
+        }
+    }
+
+    const fn article(self) -> &'static str {
+        match self {
+            Self::Boolean => "a boolean",
+            Self::Integer => "an integer of 64 bits",
+            Self::Mapping => "a mapping",
+            Self::Number => "a number",
+            Self::String => "a string",
+        }
     }
 }
 

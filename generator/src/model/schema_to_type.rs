@@ -386,6 +386,9 @@ impl SchemaMapper<'_> {
     }
 
     fn not_structural(&mut self, schema: &Schema) {
+        if schema.is_reported {
+            return;
+        }
         self.diagnostics.push(
             Diagnostic::warning(
                 Code::NotStructural,
