@@ -122,6 +122,40 @@ fn builders_and_derives_for_all() {
     );
 }
 
+/// Otherwise they would be implemented twice.
+#[test]
+fn traits_that_are_written_out_are_not_derived() {
+    for serialize in ["serde::Serialize", "Serialize"] {
+        for default in ["std::default::Default", "Default"] {
+            let derives = [serialize, default].map(|it| RustPath::parse(it).expect("a path"));
+            let (_, text) = resource(Options {
+                derives_everywhere: derives.into(),
+                ..Options::default()
+            });
+            let items: Vec<&str> = text.split("#[derive(").skip(1).collect();
+            assert!(!items.is_empty());
+            for item in items {
+                let (derives, rest) = item.split_once(")]").expect("the end of the derives");
+                let mut words = rest
+                    .split_whitespace()
+                    .skip_while(|word| !["struct", "enum"].contains(word));
+                let name = words.nth(1).unwrap_or_default();
+                // `struct Time(pub String);`
+                let name = name.split('(').next().unwrap_or_default();
+                for written in ["Serialize", "Default"] {
+                    let is_written = text.contains(&format!("impl {written} for {name} {{"));
+                    let count = derives.split(',').filter(|it| it.trim() == written).count();
+                    assert_eq!(
+                        count + usize::from(is_written),
+                        1,
+                        "{written} for {name}: {derives}"
+                    );
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn builtin_types_follow_the_option() {
     let (_, exact) = resource(Options::default());

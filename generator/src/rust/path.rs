@@ -31,6 +31,17 @@ pub enum PathRoot {
 #[error("it is not a path such as `schemars::JsonSchema`")]
 pub struct NotARustPath;
 
+/// Whether a path names an item: words such as `super` are only at its start, and not all of it.
+pub(super) fn names_item(path: &syn::Path) -> bool {
+    let is = |it: &syn::PathSegment, words: &[&str]| words.iter().any(|word| it.ident == word);
+    let mut segments = path.segments.iter().peekable();
+    if path.leading_colon.is_none() && segments.next_if(|it| is(it, &["crate"])).is_none() {
+        let _ = segments.next_if(|it| is(it, &["self"]));
+        while segments.next_if(|it| is(it, &["super"])).is_some() {}
+    }
+    segments.peek().is_some() && segments.all(|it| !is(it, &["crate", "self", "super", "Self"]))
+}
+
 // === impl RustPath ===
 
 impl RustPath {
@@ -78,7 +89,7 @@ impl RustPath {
     /// If it is not such a path.
     pub fn parse(text: &str) -> Result<Self, NotARustPath> {
         let path: syn::Path = syn::parse_str(text).map_err(|_| NotARustPath)?;
-        if path.segments.iter().any(|it| !it.arguments.is_none()) {
+        if path.segments.iter().any(|it| !it.arguments.is_none()) || !names_item(&path) {
             return Err(NotARustPath);
         }
         Ok(Self::of_syntax(&path))
@@ -166,5 +177,46 @@ impl fmt::Display for RustPath {
             PathRoot::Super(levels) => f.write_str(&"super::".repeat(levels))?,
         }
         f.write_str(&self.names.join("::"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rust::RustType;
+
+    #[test]
+    fn a_path_ends_in_the_name_of_an_item() {
+        for good in [
+            "A",
+            "a::B",
+            "::a::B",
+            "crate::A",
+            "self::A",
+            "super::super::A",
+            "self::super::A",
+            "r#type::A",
+        ] {
+            assert!(RustPath::parse(good).is_ok(), "{good}");
+            assert!(RustType::parse(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "crate",
+            "self",
+            "super",
+            "Self",
+            "super::super",
+            "a::self",
+            "a::super::B",
+            "crate::super::A",
+            "Self::A",
+            "::crate::A",
+            "super::crate::A",
+            "Vec<Self>",
+            "a::B<crate>",
+        ] {
+            assert!(RustPath::parse(bad).is_err(), "{bad}");
+            assert!(RustType::parse(bad).is_err(), "{bad}");
+        }
     }
 }

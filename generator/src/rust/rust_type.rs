@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::LazyLock;
 
-use super::path::RustPath;
+use super::path::{RustPath, names_item};
 
 /// A type.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -118,6 +118,9 @@ impl RustType {
     pub fn of_syntax(parsed: &syn::Type) -> Result<Self, NotARustType> {
         match parsed {
             syn::Type::Path(path) if path.qself.is_none() => {
+                if !names_item(&path.path) {
+                    return Err(NotARustType::Syntax);
+                }
                 let arguments = path.path.segments.last().map(|last| &last.arguments);
                 let inner_arguments = path.path.segments.iter().rev().skip(1);
                 if inner_arguments

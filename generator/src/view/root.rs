@@ -6,7 +6,9 @@ use syn::parse_quote;
 use super::doc_comments;
 use super::phrases::article;
 use super::structure::{FieldOwner, container};
-use super::version_writer::{CLONE, DEBUG, DEFAULT, DESERIALIZE, PARTIAL_EQ, VersionWriter};
+use super::version_writer::{
+    CLONE, DEBUG, DEFAULT, DESERIALIZE, PARTIAL_EQ, SERIALIZE, VersionWriter,
+};
 use crate::load::crd::Scope;
 use crate::model::default_values::DefaultImpl;
 use crate::model::resource::{CustomResource, TypedVersion};
@@ -34,10 +36,14 @@ impl VersionWriter<'_> {
         let mut standard = vec![CLONE, DEBUG];
         standard.extend((default == DefaultImpl::Derived).then_some(DEFAULT));
         standard.extend([PARTIAL_EQ, DESERIALIZE]);
+        let mut derives = self.derives(&standard, &version.root.derives);
+        if default == DefaultImpl::Written {
+            derives = self.without(DEFAULT, derives);
+        }
         let name = ident(resource.type_name.as_str());
         let mut items = vec![RustItem::Struct(RustStruct {
             docs: doc_comments::lines::<&str>(&root_text(resource, version), &[]),
-            derives: self.derives(&standard, &version.root.derives),
+            derives: self.without(SERIALIZE, derives),
             serde: container(names.rule),
             name: name.clone(),
             fields,

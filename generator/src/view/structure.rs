@@ -40,7 +40,10 @@ impl VersionWriter<'_> {
         let mut standard = vec![CLONE, DEBUG];
         standard.extend((default == DefaultImpl::Derived).then_some(DEFAULT));
         standard.extend([PARTIAL_EQ, DESERIALIZE, SERIALIZE]);
-        let derives = self.derives(&standard, &shape.derives);
+        let mut derives = self.derives(&standard, &shape.derives);
+        if default == DefaultImpl::Written {
+            derives = self.without(DEFAULT, derives);
+        }
         let names = self.resource.shapes.field_names(id);
         let owner = if is_filled(body, default) {
             FieldOwner::Defaulted

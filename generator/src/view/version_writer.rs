@@ -53,14 +53,26 @@ impl VersionWriter<'_> {
     pub(super) fn derives(&self, standard: &[&'static str], more: &[RustPath]) -> Vec<RustPath> {
         let mut list: Vec<RustPath> = standard.iter().map(|it| self.derive(it)).collect();
         for derive in more {
-            // The user may write `Debug` for `std::fmt::Debug`.
-            let is_same = |known: &RustPath| {
-                known == derive || (derive.needs_no_import() && known.name() == derive.name())
-            };
-            if !list.iter().any(is_same) {
+            if !list.iter().any(|known| is_same_trait(known, derive)) {
                 list.push(derive.clone());
             }
         }
         list
     }
+
+    /// The derives without a trait that is written out.
+    pub(super) fn without(
+        &self,
+        written: &'static str,
+        mut derives: Vec<RustPath>,
+    ) -> Vec<RustPath> {
+        let written = self.derive(written);
+        derives.retain(|derive| !is_same_trait(&written, derive));
+        derives
+    }
+}
+
+/// Whether an option names a known trait; it may write `Debug` for `std::fmt::Debug`.
+fn is_same_trait(known: &RustPath, given: &RustPath) -> bool {
+    known == given || (given.needs_no_import() && known.name() == given.name())
 }
