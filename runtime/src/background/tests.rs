@@ -312,7 +312,7 @@ async fn temporary_errors_restart_a_daemon_and_a_permanent_one_ends_it() {
             Box::pin(async move {
                 state.note(format!("attempt {}", cx.retry()));
                 match cx.retry() {
-                    0 => Err(HandlerError::temporary("not yet").after(s(10))),
+                    0 => Err(HandlerError::temporary_after(s(10), "not yet")),
                     1 => Err(std::fmt::Error.into()),
                     2 => panic!("also an arbitrary error"),
                     _ => Err(HandlerError::permanent("never")),
@@ -609,7 +609,7 @@ async fn errors_replace_the_interval_and_a_permanent_one_stops_the_timer() {
                 match calls {
                     0..3 => Err(std::fmt::Error.into()),
                     3 => Ok(()),
-                    4 => Err(HandlerError::temporary("not yet").after(s(2))),
+                    4 => Err(HandlerError::temporary_after(s(2), "not yet")),
                     _ => Err(HandlerError::permanent("never")),
                 }
             })

@@ -7,26 +7,7 @@ use crate::handler::patch::Patch;
 
 /// A kind whose status has `conditions` as Kubernetes defines them. Generated code implements it.
 ///
-/// Handlers of other kinds cannot set conditions:
-///
-/// ```compile_fail,E0277
-/// use kopf_runtime::prelude::*;
-///
-/// fn report(cx: &ChangeContext<Value>) {
-///     cx.set_condition("Ready", true, "Bound", "the claim is bound");
-/// }
-/// ```
-///
-/// Nor can they change a status that their type does not have:
-///
-/// ```compile_fail,E0277
-/// use k8s_openapi::api::core::v1::ConfigMap;
-/// use kopf_runtime::prelude::*;
-///
-/// fn report(cx: &mut ChangeContext<ConfigMap>) {
-///     cx.status_mut();
-/// }
-/// ```
+/// Handlers of other kinds cannot set conditions.
 #[diagnostic::on_unimplemented(
     message = "the status of `{Self}` has no `conditions` as Kubernetes defines them",
     note = "its schema must have `status.conditions`: a list of objects with the texts `type`, \

@@ -42,16 +42,17 @@ impl HandlerError {
     /// The default delay after a temporary error.
     pub const DEFAULT_DELAY: Duration = Duration::from_secs(60);
 
-    /// A temporary error: the handler is called again after a minute, or after the delay of
-    /// [`after`].
-    ///
-    /// [`after`]: Self::after
+    /// A temporary error: the handler is called again after a minute.
     #[must_use]
     pub fn temporary(message: impl Into<String>) -> Self {
+        Self::temporary_after(Self::DEFAULT_DELAY, message)
+    }
+
+    /// A temporary error: the handler is called again after this delay.
+    #[must_use]
+    pub fn temporary_after(delay: Duration, message: impl Into<String>) -> Self {
         Self {
-            kind: HandlerErrorKind::Temporary {
-                delay: Self::DEFAULT_DELAY,
-            },
+            kind: HandlerErrorKind::Temporary { delay },
             message: message.into(),
             source: None,
         }
@@ -84,15 +85,6 @@ impl HandlerError {
     #[must_use]
     pub fn source(&self) -> Option<&(dyn StdError + Send + Sync + 'static)> {
         self.source.as_deref()
-    }
-
-    /// Makes the error temporary, with the next attempt after `delay`.
-    #[must_use]
-    pub fn after(self, delay: Duration) -> Self {
-        Self {
-            kind: HandlerErrorKind::Temporary { delay },
-            ..self
-        }
     }
 
     pub(crate) fn waiting(delay: Option<Duration>) -> Self {
@@ -202,9 +194,12 @@ mod tests {
     }
 
     #[test]
-    fn a_delay_makes_an_error_temporary() {
+    fn a_temporary_error_has_a_delay() {
         let delay = Duration::from_secs(5);
-        let error = HandlerError::permanent("no").after(delay);
+        let error = HandlerError::temporary_after(delay, "no").because(fmt::Error);
+        assert_eq!(error.kind, HandlerErrorKind::Temporary { delay });
+        let delay = HandlerError::DEFAULT_DELAY;
+        let error = HandlerError::temporary("no");
         assert_eq!(error.kind, HandlerErrorKind::Temporary { delay });
     }
 }

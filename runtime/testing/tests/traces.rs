@@ -45,7 +45,10 @@ fn operator() -> Operator {
     let resource = resource.change(handler, |(), cx| {
         Box::pin(async move {
             match cx.retry() {
-                0 => Err(HandlerError::temporary("not yet").after(Duration::from_millis(100))),
+                0 => Err(HandlerError::temporary_after(
+                    Duration::from_millis(100),
+                    "not yet",
+                )),
                 _ => Ok(()),
             }
         })

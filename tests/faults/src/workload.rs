@@ -283,7 +283,7 @@ async fn change(journal: &Arc<Journal>, cx: &mut ChangeContext<Value>) -> Handle
     if cx.retry() < plan.retries {
         call.end(LoggedStep::Retry);
         let delay = Duration::from_millis(300);
-        return Err(HandlerError::temporary("not yet").after(delay));
+        return Err(HandlerError::temporary_after(delay, "not yet"));
     }
     if plan.hopeless {
         call.end(LoggedStep::Failure);

@@ -33,7 +33,10 @@ impl FlakyHandlers {
 
     async fn flaky(&self, cx: &mut ChangeContext<Value>) -> HandlerResult {
         if cx.retry() == 0 {
-            return Err(HandlerError::temporary("not at once").after(Duration::from_millis(300)));
+            return Err(HandlerError::temporary_after(
+                Duration::from_millis(300),
+                "not at once",
+            ));
         }
         cx.patch()
             .status(json!({"flaky": cx.raw()["spec"]["size"]}));

@@ -52,7 +52,10 @@ impl HealthHandlers {
                 }
             }
             Some("fail") if cx.retry() == 0 => {
-                return Err(HandlerError::temporary("not yet").after(Duration::from_millis(100)));
+                return Err(HandlerError::temporary_after(
+                    Duration::from_millis(100),
+                    "not yet",
+                ));
             }
             _ => {}
         }

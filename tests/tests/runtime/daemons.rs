@@ -210,7 +210,10 @@ async fn errors_restart_a_daemon_and_its_patches_are_written() -> TestResult {
                 scripts.report(format!("attempt {}", cx.retry()));
                 cx.patch().status(json!({"attempts": cx.retry() + 1}));
                 match cx.retry() {
-                    0 => Err(HandlerError::temporary("not yet").after(Duration::from_millis(10))),
+                    0 => Err(HandlerError::temporary_after(
+                        Duration::from_millis(10),
+                        "not yet",
+                    )),
                     1 => Err(std::fmt::Error.into()),
                     _ => Err(HandlerError::permanent("never")),
                 }

@@ -179,7 +179,7 @@ async fn what_failed_attempts_drafted_is_written() -> TestResult {
         let attempt = format!("{},", cx.retry());
         cx.status_mut().phase.push_str(&attempt);
         match cx.retry() {
-            0 => Err(HandlerError::temporary("not yet").after(TENTH)),
+            0 => Err(HandlerError::temporary_after(TENTH, "not yet")),
             1 => panic!("not yet either"),
             2 => std::future::pending().await,
             _ => unreachable!("the time is over"),

@@ -18,7 +18,10 @@ async fn a_temporary_error_is_retried_after_its_delay_without_an_extra_write() -
     fixture.script("create_fn", |cx| match cx.retry() {
         0 | 1 => {
             cx.patch().status(json!({"attempts": cx.retry() + 1}));
-            Err(HandlerError::temporary("not yet").after(Duration::from_secs(1)))
+            Err(HandlerError::temporary_after(
+                Duration::from_secs(1),
+                "not yet",
+            ))
         }
         _ => Ok(()),
     });
@@ -60,7 +63,7 @@ async fn a_handler_that_gives_up_does_not_stop_the_others() -> TestResult {
     let mut fixture = HandlerFixture::new("permanent").await?;
     fixture.script("fatal", |_| Err(HandlerError::permanent("never")));
     fixture.script("few", |_| {
-        Err(HandlerError::temporary("no").after(Duration::ZERO))
+        Err(HandlerError::temporary_after(Duration::ZERO, "no"))
     });
     fixture.script("ignored", |_| {
         "x".parse::<u8>()?;
@@ -235,7 +238,7 @@ async fn sub_handlers_are_retried_one_by_one_until_all_are_done() -> TestResult 
             cx.sub(SubHandler::new(item), move |cx| {
                 Box::pin(async move {
                     if item == "b" && cx.retry() < 2 {
-                        return Err(HandlerError::temporary("again").after(Duration::ZERO));
+                        return Err(HandlerError::temporary_after(Duration::ZERO, "again"));
                     }
                     cx.set_result(&json!({"calls": cx.retry() + 1}))?;
                     Ok(())
@@ -368,7 +371,10 @@ async fn a_very_long_error_message_does_not_keep_the_handler_from_its_retry() ->
     let mut fixture = HandlerFixture::new("long-message").await?;
     fixture.script("create_fn", |cx| match cx.retry() {
         // More than the annotations of an object may have.
-        0 => Err(HandlerError::temporary("é".repeat(200_000)).after(Duration::ZERO)),
+        0 => Err(HandlerError::temporary_after(
+            Duration::ZERO,
+            "é".repeat(200_000),
+        )),
         _ => Ok(()),
     });
     let handlers = fixture.handlers([ChangeHandler::new("create_fn", On::create())]);

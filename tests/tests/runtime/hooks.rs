@@ -38,7 +38,7 @@ async fn no_request_is_sent_before_the_startup_handlers_have_succeeded() -> Test
                 scripts.report(format!("prepare {} {:?}", cx.retry(), cx.param()));
                 if cx.retry() == 0 {
                     cx.settings().posting.enabled = false;
-                    return Err(HandlerError::temporary("not yet").after(Duration::ZERO));
+                    return Err(HandlerError::temporary_after(Duration::ZERO, "not yet"));
                 }
                 assert!(!cx.settings().posting.enabled, "changed settings are kept");
                 scripts.wait_for_release().await;

@@ -66,7 +66,7 @@ impl SlowIndexFunction {
             }
             Some("temporary") if cx.retry() == 0 => {
                 let soon = Duration::from_secs(1);
-                return Err(HandlerError::temporary("later").after(soon));
+                return Err(HandlerError::temporary_after(soon, "later"));
             }
             Some("permanent") => return Err(HandlerError::permanent("never")),
             Some("panic") => panic!("as requested"),

@@ -63,7 +63,7 @@ async fn a_failed_handler_lets_others_run_first_unless_the_lifecycle_is_one_by_o
     ] {
         let mut fixture = HandlerFixture::new(name).await?;
         fixture.script("a", |cx| match cx.retry() {
-            0 | 1 => Err(HandlerError::temporary("again").after(Duration::ZERO)),
+            0 | 1 => Err(HandlerError::temporary_after(Duration::ZERO, "again")),
             _ => Ok(()),
         });
         let handlers =
@@ -164,7 +164,7 @@ async fn a_failed_resume_handler_is_retried_and_not_called_again_after_its_end()
     let mut fixture = HandlerFixture::new("resume-errors").await?;
     let soon = Duration::from_millis(200);
     fixture.script("shaky", move |cx| match cx.retry() {
-        0 => Err(HandlerError::temporary("not yet").after(soon)),
+        0 => Err(HandlerError::temporary_after(soon, "not yet")),
         _ => Ok(()),
     });
     fixture.script("hopeless", |_| Err(HandlerError::permanent("never")));

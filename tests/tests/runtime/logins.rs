@@ -245,7 +245,7 @@ impl Relogin {
                 tokio::time::sleep(after).await;
                 Ok(Some(credentials))
             }
-            LaterLogin::Fail(again) => Err(HandlerError::temporary("not now").after(again)),
+            LaterLogin::Fail(again) => Err(HandlerError::temporary_after(again, "not now")),
         }
     }
 }

@@ -81,7 +81,10 @@ resources:
     grant(&operator_sandbox, &account, &generated.rbac, &all).await?;
 
     fixture.script("make", |cx| match cx.retry() {
-        0 => Err(HandlerError::temporary("not yet").after(Duration::from_millis(100))),
+        0 => Err(HandlerError::temporary_after(
+            Duration::from_millis(100),
+            "not yet",
+        )),
         _ => {
             cx.patch().status(json!({"made": true}));
             Ok(())

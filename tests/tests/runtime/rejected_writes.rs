@@ -77,7 +77,10 @@ async fn a_patch_that_changes_nothing_succeeds_at_every_start() -> TestResult {
     let sync = ChangeHandler::new("sync", On::create().or(On::resume()));
     fixture.script("sync", |cx| {
         if cx.name().starts_with("slow") && cx.retry() == 0 {
-            return Err(HandlerError::temporary("later").after(Duration::from_secs(2)));
+            return Err(HandlerError::temporary_after(
+                Duration::from_secs(2),
+                "later",
+            ));
         }
         cx.patch().label("synced", "yes");
         cx.patch().status(json!({"phase": "Ready"}));

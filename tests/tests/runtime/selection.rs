@@ -587,7 +587,10 @@ async fn objects_of_a_kind_that_is_being_deleted_are_handled_to_the_end() -> Tes
             Box::pin(async move {
                 let released = scripts.wait_for_release().now_or_never();
                 let Some(()) = released else {
-                    return Err(HandlerError::temporary("not yet").after(Duration::from_secs(1)));
+                    return Err(HandlerError::temporary_after(
+                        Duration::from_secs(1),
+                        "not yet",
+                    ));
                 };
                 scripts.report(format!("{} {}", cx.reason(), cx.name()));
                 Ok(())

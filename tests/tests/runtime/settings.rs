@@ -36,7 +36,10 @@ async fn progress_and_diffbase_are_stored_where_the_settings_say() -> TestResult
         ..Settings::default()
     };
     fixture.script("make", |cx| match cx.retry() {
-        0 => Err(HandlerError::temporary("not yet").after(Duration::from_millis(500))),
+        0 => Err(HandlerError::temporary_after(
+            Duration::from_millis(500),
+            "not yet",
+        )),
         _ => Ok(()),
     });
     let handlers = [

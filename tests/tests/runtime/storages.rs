@@ -109,7 +109,10 @@ impl DiffBaseStorage for SpecFieldStorage {
 async fn progress_and_diffbase_are_kept_in_a_custom_storage() -> TestResult {
     let mut fixture = HandlerFixture::new("drawer").await?;
     fixture.script("second", |cx| match cx.retry() {
-        0 => Err(HandlerError::temporary("not yet").after(Duration::from_millis(500))),
+        0 => Err(HandlerError::temporary_after(
+            Duration::from_millis(500),
+            "not yet",
+        )),
         _ => Ok(()),
     });
     let settings = Settings {

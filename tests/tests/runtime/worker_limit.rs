@@ -116,7 +116,10 @@ async fn timers_count_for_as_long_as_they_run() -> TestResult {
 async fn an_object_that_waits_for_a_retry_does_not_count() -> TestResult {
     let mut fixture = HandlerFixture::new("limit-retry").await?;
     fixture.script("create_fn", |cx| match cx.name() {
-        "fails" => Err(HandlerError::temporary("not today").after(Duration::from_secs(3600))),
+        "fails" => Err(HandlerError::temporary_after(
+            Duration::from_secs(3600),
+            "not today",
+        )),
         _ => Ok(()),
     });
     let resource = fixture.handlers([ChangeHandler::new("create_fn", On::create())]);
@@ -161,8 +164,14 @@ async fn without_a_limit_handlers_that_hang_block_no_other_object() -> TestResul
 async fn reads_of_retries(name: &str, waiting_bytes: usize) -> Result<usize, TestFailure> {
     let mut fixture = HandlerFixture::new(name).await?;
     fixture.script("create_fn", |cx| match (cx.retry(), cx.name()) {
-        (0, _) => Err(HandlerError::temporary("soon").after(Duration::from_secs(1))),
-        (1, "deleted") => Err(HandlerError::temporary("later").after(Duration::from_secs(3600))),
+        (0, _) => Err(HandlerError::temporary_after(
+            Duration::from_secs(1),
+            "soon",
+        )),
+        (1, "deleted") => Err(HandlerError::temporary_after(
+            Duration::from_secs(3600),
+            "later",
+        )),
         _ => Ok(()),
     });
     let mut settings = Settings::default();

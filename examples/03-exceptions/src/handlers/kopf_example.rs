@@ -14,8 +14,8 @@ impl KopfExampleHandlers for Operator {
     /// Called when a KopfExample is created.
     async fn eventual_success(&self, cx: &mut ChangeContext<KopfExample>) -> HandlerResult {
         if cx.retry() < 3 {
-            let error = HandlerError::temporary("Expected recoverable error.");
-            return Err(error.after(Duration::from_secs(1)));
+            let (soon, message) = (Duration::from_secs(1), "Expected recoverable error.");
+            return Err(HandlerError::temporary_after(soon, message));
         }
         Ok(())
     }

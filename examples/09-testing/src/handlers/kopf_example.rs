@@ -10,8 +10,8 @@ impl KopfExampleHandlers for Operator {
     async fn create_fn(&self, cx: &mut ChangeContext<KopfExample>) -> HandlerResult<Value> {
         info!("Something was logged here.");
         if cx.retry() == 0 {
-            let soon = Duration::from_secs(1);
-            return Err(HandlerError::temporary("Not at the first attempt.").after(soon));
+            let (soon, message) = (Duration::from_secs(1), "Not at the first attempt.");
+            return Err(HandlerError::temporary_after(soon, message));
         }
         Ok(json!({"attempts": cx.retry() + 1}))
     }

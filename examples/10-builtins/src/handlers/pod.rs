@@ -13,7 +13,7 @@ impl PodHandlers for Operator {
         let left = Duration::from_secs(life).saturating_sub(cx.runtime());
         if !left.is_zero() {
             let message = format!("Pod killing happens in {}s.", left.as_secs_f32().round());
-            return Err(HandlerError::temporary(message).after(left));
+            return Err(HandlerError::temporary_after(left, message));
         }
         info!("=== Pod killing happens NOW!");
         let pods = cx.api::<Pod>();

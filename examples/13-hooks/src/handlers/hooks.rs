@@ -20,7 +20,10 @@ impl Hooks for Operator {
     /// succeeds.
     async fn get_lucky(&self, cx: &mut StartupContext) -> HandlerResult {
         if cx.retry() < 2 {
-            return Err(HandlerError::temporary("no luck yet").after(Duration::from_millis(100)));
+            return Err(HandlerError::temporary_after(
+                Duration::from_millis(100),
+                "no luck yet",
+            ));
         }
         info!("=> Lucky at attempt {}", cx.retry() + 1);
         Ok(())

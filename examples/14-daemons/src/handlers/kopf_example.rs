@@ -27,7 +27,7 @@ impl KopfExampleHandlers for Operator {
             let field = cx.object().spec.field.clone().unwrap_or_default();
             info!("=> Ping from a task: field={field:?}, retry={}", cx.retry());
             if field == "fail" && cx.retry() == 0 {
-                return Err(HandlerError::temporary("Trying once more!").after(PAUSE));
+                return Err(HandlerError::temporary_after(PAUSE, "Trying once more!"));
             }
         }
         cx.patch()

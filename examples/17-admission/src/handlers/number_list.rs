@@ -39,10 +39,10 @@ impl NumberListHandlers for Operator {
     async fn numbers_range(&self, cx: &mut ValidationContext<NumberList>) -> AdmissionResult {
         let mut known = numbers(cx.object()).iter().filter_map(to_number);
         if known.all(|number| (0.0..=100.0).contains(&number)) {
-            Ok(())
-        } else {
-            Err(AdmissionError::denied("Numbers must be in 0..100.").with_code(499))
+            return Ok(());
         }
+        let message = "Numbers must be in 0..100.";
+        Err(AdmissionError::denied_with(499, message))
     }
 
     /// Can change a NumberList before it is created or changed.
@@ -70,10 +70,8 @@ impl NumberListHandlers for Operator {
 
 /// The numbers, if they are a list.
 fn numbers(object: &NumberList) -> &[Value] {
-    match &object.spec.numbers {
-        Some(Value::Array(numbers)) => numbers,
-        _ => &[],
-    }
+    let numbers = object.spec.numbers.as_ref().and_then(Value::as_array);
+    numbers.map_or(&[], Vec::as_slice)
 }
 
 fn to_number(value: &Value) -> Option<f64> {

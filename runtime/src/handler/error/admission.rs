@@ -35,20 +35,15 @@ impl AdmissionError {
     /// A denial of the request; the API server returns the message to the user.
     #[must_use]
     pub fn denied(message: impl Into<String>) -> Self {
-        Self {
-            kind: AdmissionErrorKind::Denied {
-                code: Self::DEFAULT_CODE,
-            },
-            message: message.into(),
-        }
+        Self::denied_with(Self::DEFAULT_CODE, message)
     }
 
     /// A denial with another HTTP status code.
     #[must_use]
-    pub fn with_code(self, code: u16) -> Self {
+    pub fn denied_with(code: u16, message: impl Into<String>) -> Self {
         Self {
             kind: AdmissionErrorKind::Denied { code },
-            ..self
+            message: message.into(),
         }
     }
 }
@@ -90,7 +85,7 @@ mod tests {
         assert_eq!(review().unwrap_err().kind, AdmissionErrorKind::Failed);
         let denied = AdmissionError::denied("no");
         assert_eq!(denied.kind, AdmissionErrorKind::Denied { code: 403 });
-        let denied = denied.with_code(499);
+        let denied = AdmissionError::denied_with(499, "no");
         assert_eq!(denied.kind, AdmissionErrorKind::Denied { code: 499 });
         let failed = AdmissionError::from(HandlerError::permanent("no"));
         assert_eq!(failed.kind, AdmissionErrorKind::Failed);

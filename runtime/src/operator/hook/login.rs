@@ -69,7 +69,7 @@ pub(crate) fn default_login() -> Hook<LoginContext> {
             let found = Credentials::infer().await;
             match found {
                 Err(error) if cx.is_renewal() => {
-                    Err(HandlerError::temporary(error.to_string()).after(READ_PAUSE))
+                    Err(HandlerError::temporary_after(READ_PAUSE, error.to_string()))
                 }
                 found => found,
             }

@@ -175,7 +175,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_denial_keeps_its_code() {
-        let denied = async { Err(AdmissionError::denied("no").with_code(499)) };
+        let denied = async { Err(AdmissionError::denied_with(499, "no")) };
         let verdict = supervised(Box::pin(denied), LIMIT).await;
         let message = "no".to_owned();
         assert_eq!(

@@ -120,8 +120,8 @@ fn edit_storm(widgets: ResourceSpec) -> ResourceHandlers {
         .change(ChangeHandler::new("flaky", any()), |(), cx| {
             Box::pin(async move {
                 if cx.retry() == 0 {
-                    let later = HandlerError::temporary("not at once");
-                    return Err(later.after(Duration::from_secs(1)));
+                    let soon = Duration::from_secs(1);
+                    return Err(HandlerError::temporary_after(soon, "not at once"));
                 }
                 Ok(())
             })

@@ -111,7 +111,7 @@ async fn check(cx: &mut ValidationContext<Value>) -> AdmissionResult {
     }
     if let Some(message) = spec["deny"].as_str() {
         let code = u16::try_from(spec["code"].as_u64().unwrap_or_default())?;
-        return Err(AdmissionError::denied(message).with_code(code));
+        return Err(AdmissionError::denied_with(code, message));
     }
     Ok(())
 }
@@ -139,7 +139,10 @@ fn background(widgets: Widgets) -> Widgets {
                 note_action("shaky", cx.name(), &format!("attempt {}", cx.retry()));
                 cx.patch().status(json!({"attempts": cx.retry() + 1}));
                 match cx.retry() {
-                    0 => Err(HandlerError::temporary("not yet").after(Duration::from_millis(100))),
+                    0 => Err(HandlerError::temporary_after(
+                        Duration::from_millis(100),
+                        "not yet",
+                    )),
                     1 => Err(io::Error::other("oops").into()),
                     retry => Ok(cx.set_result(&json!({"done": retry}))?),
                 }
@@ -241,7 +244,7 @@ fn note_and_wait(
 }
 
 fn later(message: &str, seconds: f64) -> HandlerError {
-    HandlerError::temporary(message).after(Duration::from_secs_f64(seconds))
+    HandlerError::temporary_after(Duration::from_secs_f64(seconds), message)
 }
 
 fn create_with_result(widgets: Widgets) -> Widgets {

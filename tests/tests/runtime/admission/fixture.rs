@@ -100,10 +100,9 @@ impl ReviewRecorder {
             "x".parse::<u8>()?;
         }
         if let Some(message) = spec["deny"].as_str() {
-            let denied = AdmissionError::denied(message);
             return Err(match spec["code"].as_u64() {
-                Some(code) => denied.with_code(u16::try_from(code)?),
-                None => denied,
+                Some(code) => AdmissionError::denied_with(u16::try_from(code)?, message),
+                None => AdmissionError::denied(message),
             });
         }
         Ok(())

@@ -348,7 +348,7 @@ async fn a_connect_request_to_a_pod_can_be_denied() -> TestResult {
         let (operation, kind) = (cx.operation(), &cx.object()["kind"]);
         let command = &cx.object()["command"];
         let message = format!("{operation} {kind} {command}");
-        Err(AdmissionError::denied(message).with_code(418))
+        Err(AdmissionError::denied_with(418, message))
     }
     let fixture = WebhookFixture::new("connect").await?;
     let pods = ResourceSpec {
