@@ -4,7 +4,7 @@ mod background;
 pub(crate) mod error;
 pub(crate) mod memo;
 pub(crate) mod patch;
-pub mod predicate;
+pub(crate) mod state;
 pub(crate) mod webhook;
 
 use std::sync::Arc;

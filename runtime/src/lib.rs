@@ -76,7 +76,7 @@ mod test_context;
 mod watch;
 
 pub use context::hierarchy;
-pub use handler::predicate;
+pub use context::predicate;
 pub use settings::storage;
 
 pub use client::authentication::CredentialsExhausted;
@@ -87,7 +87,9 @@ pub use context::condition::HasConditions;
 pub use context::daemon::DaemonContext;
 pub use context::event::EventContext;
 pub use context::field::FieldContext;
+pub use context::filter::FilterContext;
 pub use context::index::IndexContext;
+pub use context::memo_context::MemoContext;
 pub use context::mutation::MutationContext;
 pub use context::object_context::ObjectContext;
 pub use context::stop::StopSignal;
@@ -99,6 +101,7 @@ pub use events::recorder::EventRecorder;
 pub use handler::error::{AdmissionError, AdmissionResult, HandlerError, HandlerResult};
 pub use handler::memo::Memo;
 pub use handler::patch::Patch;
+pub use handler::state::SharedState;
 pub use handler::webhook::WebhookHandler;
 pub use handler::{
     ChangeHandler, DaemonHandler, EventHandler, FieldHandler, IndexHandler, On, SubHandler,
@@ -140,7 +143,7 @@ pub use test_context::TestContext;
 pub use watch::WatchEventType;
 
 /// The version of the contract between generated code and this crate.
-const CODEGEN_ABI: u32 = 3;
+const CODEGEN_ABI: u32 = 4;
 
 /// Stops the build of code that was generated for an incompatible version of this crate.
 ///

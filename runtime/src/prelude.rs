@@ -9,8 +9,9 @@ pub use tracing::{debug, error, info, warn};
 pub use crate::context::hierarchy::{Adoption, Existing, Naming, OwnerFlags};
 pub use crate::{
     AdmissionError, AdmissionResult, ChangeContext, CleanupContext, ConditionStatus, Credentials,
-    DaemonContext, EventContext, EventSeverity, FieldContext, HandlerError, HandlerResult,
-    IndexContext, IndexResult, IndexView, LoginContext, LoginResult, Memo, MutationContext,
-    ObjectContext, Old, Operation, ProbeContext, Reason, StartupContext, StopReason, StopSignal,
-    SubHandler, TimerContext, ValidationContext, WatchEventType,
+    DaemonContext, EventContext, EventSeverity, FieldContext, FilterContext, HandlerError,
+    HandlerResult, IndexContext, IndexResult, IndexView, LoginContext, LoginResult, Memo,
+    MemoContext, MutationContext, ObjectContext, Old, Operation, ProbeContext, Reason,
+    StartupContext, StopReason, StopSignal, SubHandler, TimerContext, ValidationContext,
+    WatchEventType,
 };

@@ -26,6 +26,7 @@ use crate::context::timer::TimerContext;
 use crate::context::validation::ValidationContext;
 use crate::handler::error::{AdmissionResult, HandlerResult};
 use crate::handler::memo::{Memo, Memos};
+use crate::handler::state::SharedState;
 use crate::handler::webhook::WebhookHandler;
 use crate::handler::{
     ChangeHandler, DaemonHandler, EventHandler, FieldHandler, HandlerDeclaration, IndexHandler,
@@ -44,7 +45,7 @@ use crate::registration::function::{
 #[must_use]
 pub struct Resource<K, S> {
     target: ResourceTarget,
-    state: Arc<S>,
+    state: SharedState<S>,
     handlers: Vec<RegisteredHandler>,
     webhooks: Vec<RegisteredWebhook>,
     memos: Option<Arc<Memos>>,
@@ -149,21 +150,21 @@ where
     S: Send + Sync + 'static,
 {
     /// A kind, without handlers so far.
-    pub fn new(spec: ResourceSpec, state: &Arc<S>) -> Self {
-        Self::for_target(ResourceTarget::Kind(spec), state)
+    pub fn new(spec: ResourceSpec, state: impl Into<SharedState<S>>) -> Self {
+        Self::for_target(ResourceTarget::Kind(spec), state.into())
     }
 
     /// All kinds of the API server that match the selector, as they are added and removed.
     ///
     /// If one of these kinds is also registered by itself, one watch serves both.
-    pub fn selected(selector: Selector, state: &Arc<S>) -> Self {
-        Self::for_target(ResourceTarget::Selection(selector), state)
+    pub fn selected(selector: Selector, state: impl Into<SharedState<S>>) -> Self {
+        Self::for_target(ResourceTarget::Selection(selector), state.into())
     }
 
-    fn for_target(target: ResourceTarget, state: &Arc<S>) -> Self {
+    fn for_target(target: ResourceTarget, state: SharedState<S>) -> Self {
         Self {
             target,
-            state: Arc::clone(state),
+            state,
             handlers: Vec::new(),
             webhooks: Vec::new(),
             memos: None,
@@ -193,7 +194,7 @@ where
         handler: ChangeHandler,
         function: for<'a> fn(&'a S, &'a mut ChangeContext<K>) -> BoxFuture<'a, HandlerResult>,
     ) -> Self {
-        let state = Arc::clone(&self.state);
+        let state = self.state.clone();
         let adapter = ChangeAdapter { state, function };
         self.with(
             handler.declare(),
@@ -208,7 +209,7 @@ where
         function: for<'a> fn(&'a S, &'a mut FieldContext<K, F>) -> BoxFuture<'a, HandlerResult>,
     ) -> Self {
         let adapter = FieldAdapter {
-            state: Arc::clone(&self.state),
+            state: self.state.clone(),
             field: handler.path(),
             function,
         };
@@ -224,7 +225,7 @@ where
         handler: EventHandler,
         function: for<'a> fn(&'a S, &'a mut EventContext<K>) -> BoxFuture<'a, HandlerResult>,
     ) -> Self {
-        let state = Arc::clone(&self.state);
+        let state = self.state.clone();
         let adapter = EventAdapter { state, function };
         self.with(
             handler.declare(),
@@ -238,7 +239,7 @@ where
         handler: DaemonHandler,
         function: for<'a> fn(&'a S, &'a mut DaemonContext<K>) -> BoxFuture<'a, HandlerResult>,
     ) -> Self {
-        let state = Arc::clone(&self.state);
+        let state = self.state.clone();
         let (declared, initial_delay, stopping) = handler.declare();
         let registered = RegisteredDaemon {
             function: Arc::new(DaemonAdapter { state, function }),
@@ -254,7 +255,7 @@ where
         handler: TimerHandler,
         function: for<'a> fn(&'a S, &'a mut TimerContext<K>) -> BoxFuture<'a, HandlerResult>,
     ) -> Self {
-        let state = Arc::clone(&self.state);
+        let state = self.state.clone();
         let (declared, initial_delay, timing) = handler.declare();
         let registered = RegisteredTimer {
             function: Arc::new(TimerAdapter { state, function }),
@@ -271,7 +272,7 @@ where
         handler: IndexHandler,
         function: for<'a> fn(&'a S, &'a mut IndexContext<K>) -> BoxFuture<'a, IndexResult<I>>,
     ) -> Self {
-        let state = Arc::clone(&self.state);
+        let state = self.state.clone();
         let adapter = IndexAdapter::<I, K, S> { state, function };
         self.with(
             handler.declare(I::NAME),
@@ -286,7 +287,7 @@ where
         handler: WebhookHandler,
         function: for<'a> fn(&'a S, &'a mut ValidationContext<O>) -> BoxFuture<'a, AdmissionResult>,
     ) -> Self {
-        let state = Arc::clone(&self.state);
+        let state = self.state.clone();
         let adapter = ValidationAdapter { state, function };
         self.with_webhook(handler, WebhookRole::Validating, Arc::new(adapter))
     }
@@ -297,7 +298,7 @@ where
         handler: WebhookHandler,
         function: for<'a> fn(&'a S, &'a mut MutationContext<O>) -> BoxFuture<'a, AdmissionResult>,
     ) -> Self {
-        let state = Arc::clone(&self.state);
+        let state = self.state.clone();
         let adapter = MutationAdapter { state, function };
         self.with_webhook(handler, WebhookRole::Mutating, Arc::new(adapter))
     }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kopf_core::admission::Operation;
 use kopf_core::background::stopping::StopReason;
-use kopf_core::cause::Reason;
 use kopf_core::cause::detect::ObservedChange;
+use kopf_core::cause::{Reason, Subject};
 use kopf_core::handler::HandlerId;
 use kopf_core::handler::registry::Registry;
 use kopf_core::handler::watch_selectors::WatchSelectors;
@@ -37,6 +37,7 @@ use crate::context::change::{ChangeContext, ChangeInputs};
 use crate::context::daemon::DaemonContext;
 use crate::context::event::{EventContext, EventInputs};
 use crate::context::field::FieldContext;
+use crate::context::filter::{FilterContext, FilterMemo, FilterScope};
 use crate::context::index::{IndexContext, IndexInputs};
 use crate::context::mutation::MutationContext;
 use crate::context::stop::{Signal, StopSignal};
@@ -47,6 +48,7 @@ use crate::events::object_ref::ObjectRef;
 use crate::handler::memo::AnyMemo;
 use crate::handler::patch::field_path;
 use crate::index::{Index, Indices};
+use crate::process::execute::applied_uids::AppliedUids;
 use crate::process::execute::handler_scope::{HandlerScope, OperatorServices};
 use crate::process::persist::background_write::BackgroundObject;
 use crate::settings::Settings;
@@ -309,6 +311,25 @@ impl TestContext {
         MutationContext::new(self.validation())
     }
 
+    /// Calls a filter function with its context, and returns its answer.
+    ///
+    /// # Panics
+    /// If the object does not fit its type.
+    pub fn filter<K: DeserializeOwned>(
+        self,
+        condition: impl FnOnce(&FilterContext<'_, K>) -> bool,
+    ) -> bool {
+        let inputs = self.change_inputs();
+        let scope = FilterScope {
+            indices: self.indices,
+            memo: FilterMemo::of_object(self.memo.as_ref()),
+            param: None,
+        };
+        let cause = inputs.situation.cause();
+        let subject = Subject::change(&cause).with_context(&scope);
+        condition(&fitting(FilterContext::new(&subject)))
+    }
+
     fn change_inputs(&self) -> ChangeInputs {
         let mut settings = Settings::default();
         // An operator would call the handler again for the next sub-handler.
@@ -439,6 +460,7 @@ impl TestContext {
                 poster: None,
                 pause_gate: PauseGate::always(),
                 indices: self.indices.clone(),
+                applied: AppliedUids::default(),
             }),
             resource: Arc::new(DiscoveredResource {
                 kind: kind.kind.clone(),

@@ -17,6 +17,7 @@ use serde_json::Value;
 use tracing::{Instrument as _, debug, error, info_span};
 
 use crate::client::resource::{ResourceDescription, ResourceSpec};
+use crate::context::filter::{FilterMemo, FilterScope};
 use crate::context::validation::{Caller, ReviewInputs, ReviewedStates};
 use crate::handler::memo::{AnyMemo, Memos};
 use crate::health::metrics::{Metrics, ReviewOutcome, WebhookMetrics};
@@ -96,7 +97,13 @@ impl Reviewer {
         lookup: GatedIndices,
         metrics: &Metrics,
     ) -> Self {
-        let webhooks = webhooks.into_iter().map(|(resource, webhook)| {
+        let webhooks = webhooks.into_iter().map(|(resource, mut webhook)| {
+            let filter_scope = FilterScope {
+                indices: lookup.indices.clone(),
+                memo: FilterMemo::of_kind(webhook.memos.as_ref()),
+                param: webhook.param.clone(),
+            };
+            filter_scope.bind(&mut webhook.spec.filters);
             let path = configured(&resource, &webhook.spec).path();
             let id = webhook.spec.id.as_str();
             let route = WebhookRoute {

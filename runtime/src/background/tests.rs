@@ -17,6 +17,7 @@ use crate::handler::{DaemonHandler, TimerHandler};
 use crate::health::metrics::KindMetrics;
 use crate::index::Indices;
 use crate::process::HandledKind;
+use crate::process::execute::applied_uids::AppliedUids;
 use crate::process::kind::KindServices;
 use crate::registration::Resource;
 use crate::watch::KindIndex;
@@ -94,10 +95,12 @@ impl BackgroundTest {
             poster: None,
             pause_gate: PauseGate::always(),
             indices: Indices::default(),
+            applied: AppliedUids::default(),
         });
         let kind_services = KindServices {
             client,
             persistence,
+            indices: Indices::default(),
             patience: settings.networking.request_timeout,
             metrics: KindMetrics::unobserved(),
         };

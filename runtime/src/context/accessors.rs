@@ -168,20 +168,19 @@ macro_rules! adoption_accessors {
             ///
             /// What the child leaves out is filled in: an owner reference to this object, its
             /// name, its namespace and its labels. Fields that an earlier call has set and this
-            /// one leaves out are removed; all other fields are not touched. The field manager is
-            /// the name of the operator.
+            /// one leaves out are removed, and fields of the call that other clients have updated
+            /// get their values again; all other fields are not touched. The field manager is the
+            /// name of the operator.
             ///
             /// # Errors
-            /// If an object of that name exists that this object does not own, or if the API
-            /// server rejects the child.
+            /// If an object of that name exists that this object does not own, if another client
+            /// applies the same fields with other values, or if the API server rejects the child.
             pub async fn apply<T>(&self, child: T) -> $crate::HandlerResult<T>
             where
                 T: $crate::hierarchy::AppliedChild,
             {
-                let services = &self.$($scope).+.services;
                 let inputs = $crate::context::apply::ApplyInputs {
-                    client: &services.client,
-                    field_manager: &services.field_manager,
+                    services: &self.$($scope).+.services,
                     owner: &self.raw(),
                 };
                 inputs.apply(&child).await
@@ -227,6 +226,68 @@ macro_rules! adoption_accessors {
                 adoption: &$crate::hierarchy::Adoption,
             ) -> Result<(), serde_json::Error> {
                 $crate::hierarchy::adopt(child, &self.raw(), adoption)
+            }
+
+            /// Adds an owner reference to this object, unless the other object has it.
+            ///
+            /// # Errors
+            /// If the child cannot be turned into JSON and back.
+            pub fn append_owner_reference<T: $crate::hierarchy::Child>(
+                &self,
+                child: &mut T,
+                flags: $crate::hierarchy::OwnerFlags,
+            ) -> Result<(), serde_json::Error> {
+                $crate::hierarchy::append_owner_reference(child, &self.raw(), flags)
+            }
+
+            /// Removes an owner reference to this object, if the other object has it.
+            ///
+            /// # Errors
+            /// If the child cannot be turned into JSON and back.
+            pub fn remove_owner_reference<T: $crate::hierarchy::Child>(
+                &self,
+                child: &mut T,
+            ) -> Result<(), serde_json::Error> {
+                $crate::hierarchy::remove_owner_reference(child, &self.raw())
+            }
+
+            /// Gives the labels of this object to another one, and to the templates nested in it,
+            /// such as `spec.template`, where they exist.
+            ///
+            /// # Errors
+            /// If the child cannot be turned into JSON and back.
+            pub fn label<T: $crate::hierarchy::Child>(
+                &self,
+                child: &mut T,
+                existing: $crate::hierarchy::Existing,
+                nested: &[&str],
+            ) -> Result<(), serde_json::Error> {
+                $crate::context::hierarchy::label_as(child, &self.raw(), existing, nested)
+            }
+
+            /// Names another object after this one.
+            ///
+            /// # Errors
+            /// If the child cannot be turned into JSON and back.
+            pub fn harmonize_naming<T: $crate::hierarchy::Child>(
+                &self,
+                child: &mut T,
+                existing: $crate::hierarchy::Existing,
+                naming: $crate::hierarchy::Naming,
+            ) -> Result<(), serde_json::Error> {
+                $crate::hierarchy::harmonize_naming(child, self.name(), existing, naming)
+            }
+
+            /// Puts another object into the namespace of this one.
+            ///
+            /// # Errors
+            /// If the child cannot be turned into JSON and back.
+            pub fn adjust_namespace<T: $crate::hierarchy::Child>(
+                &self,
+                child: &mut T,
+                existing: $crate::hierarchy::Existing,
+            ) -> Result<(), serde_json::Error> {
+                $crate::hierarchy::adjust_namespace(child, self.namespace(), existing)
             }
         }
     };

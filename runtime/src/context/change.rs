@@ -223,7 +223,10 @@ impl<K: DeserializeOwned> ChangeContext<K> {
 }
 
 /// A former state of an object in its type: the essence, with the identity of the object.
-fn former<K: DeserializeOwned>(essence: &Value, object: &Value) -> Result<K, serde_json::Error> {
+pub(super) fn former<K: DeserializeOwned>(
+    essence: &Value,
+    object: &Value,
+) -> Result<K, serde_json::Error> {
     let mut former = essence.clone();
     for key in ["apiVersion", "kind"] {
         former[key] = object[key].clone();

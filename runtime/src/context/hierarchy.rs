@@ -2,8 +2,8 @@
 //!
 //! The functions take any type that serde can read and write: types of k8s-openapi, generated
 //! types, and raw JSON; and several objects at once, as a list or a tuple. The owner is raw JSON,
-//! as `raw()` of the handler contexts returns it. The most common case, adoption by the handled
-//! object, is a method of these contexts.
+//! as `raw()` of the handler contexts returns it. For the handled object as the owner, all
+//! of them are methods of these contexts.
 
 use std::fmt;
 
@@ -101,6 +101,21 @@ pub fn label<T: Child>(
     edit(object, &mut |object| {
         raw::label(object, labels, existing, &nested);
     })
+}
+
+/// Gives the labels of the owner to an object, and to the templates nested in it.
+pub(super) fn label_as<T: Child>(
+    object: &mut T,
+    owner: &Value,
+    existing: Existing,
+    nested: &[&str],
+) -> Result<(), serde_json::Error> {
+    let labels = owner["metadata"]["labels"].as_object();
+    let labels = labels.into_iter().flatten();
+    let labels: Vec<(&str, &str)> = labels
+        .filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))
+        .collect();
+    label(object, &labels, existing, nested)
 }
 
 /// Sets the name of an object.

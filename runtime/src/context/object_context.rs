@@ -14,11 +14,11 @@ use super::change::ChangeContext;
 use super::daemon::DaemonContext;
 use super::event::EventContext;
 use super::field::FieldContext;
-use super::hierarchy::{Adoption, AppliedChild, Child};
+use super::hierarchy::{self, Adoption, AppliedChild, Child, Existing, Naming, OwnerFlags};
+use super::memo_context::MemoContext;
 use super::timer::TimerContext;
 use crate::events::recorder::EventRecorder;
 use crate::handler::error::HandlerResult;
-use crate::handler::memo::Memo;
 use crate::index::{Index, IndexView};
 
 /// The methods that the contexts of change handlers, field handlers, event handlers, daemons and
@@ -33,7 +33,7 @@ use crate::index::{Index, IndexView};
 /// ```
 ///
 /// On the contexts themselves, they are methods of their own, which need no import.
-pub trait ObjectContext<K>: Send + Sync {
+pub trait ObjectContext<K>: MemoContext<K> + Send + Sync {
     /// The object; for daemons, its newest state.
     fn object(&self) -> impl Deref<Target = K>;
 
@@ -63,9 +63,6 @@ pub trait ObjectContext<K>: Send + Sync {
     /// An index of the operator.
     fn index<I: Index>(&self, index: I) -> IndexView<I>;
 
-    /// The memo of the object.
-    fn memo<M: Memo<K>>(&self) -> &M;
-
     /// A recorder of Kubernetes events on the object.
     fn recorder(&self) -> EventRecorder;
 
@@ -81,6 +78,64 @@ pub trait ObjectContext<K>: Send + Sync {
         child: &mut T,
         adoption: &Adoption,
     ) -> Result<(), serde_json::Error>;
+
+    /// Adds an owner reference to this object, unless the other object has it.
+    ///
+    /// # Errors
+    /// If the child cannot be turned into JSON and back.
+    fn append_owner_reference<T: Child>(
+        &self,
+        child: &mut T,
+        flags: OwnerFlags,
+    ) -> Result<(), serde_json::Error> {
+        hierarchy::append_owner_reference(child, &self.raw(), flags)
+    }
+
+    /// Removes an owner reference to this object, if the other object has it.
+    ///
+    /// # Errors
+    /// If the child cannot be turned into JSON and back.
+    fn remove_owner_reference<T: Child>(&self, child: &mut T) -> Result<(), serde_json::Error> {
+        hierarchy::remove_owner_reference(child, &self.raw())
+    }
+
+    /// Gives the labels of this object to another one, and to the templates nested in it.
+    ///
+    /// # Errors
+    /// If the child cannot be turned into JSON and back.
+    fn label<T: Child>(
+        &self,
+        child: &mut T,
+        existing: Existing,
+        nested: &[&str],
+    ) -> Result<(), serde_json::Error> {
+        hierarchy::label_as(child, &self.raw(), existing, nested)
+    }
+
+    /// Names another object after this one.
+    ///
+    /// # Errors
+    /// If the child cannot be turned into JSON and back.
+    fn harmonize_naming<T: Child>(
+        &self,
+        child: &mut T,
+        existing: Existing,
+        naming: Naming,
+    ) -> Result<(), serde_json::Error> {
+        hierarchy::harmonize_naming(child, self.name(), existing, naming)
+    }
+
+    /// Puts another object into the namespace of this one.
+    ///
+    /// # Errors
+    /// If the child cannot be turned into JSON and back.
+    fn adjust_namespace<T: Child>(
+        &self,
+        child: &mut T,
+        existing: Existing,
+    ) -> Result<(), serde_json::Error> {
+        hierarchy::adjust_namespace(child, self.namespace(), existing)
+    }
 
     /// Applies a child of this object on the server, and returns it as it is then.
     ///
@@ -139,11 +194,6 @@ macro_rules! object_context {
             fn index<I: Index>(&self, index: I) -> IndexView<I> {
                 let $cx = self;
                 $own.index(index)
-            }
-
-            fn memo<M: Memo<K>>(&self) -> &M {
-                let $cx = self;
-                $own.memo()
             }
 
             fn recorder(&self) -> EventRecorder {

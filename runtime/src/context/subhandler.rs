@@ -14,6 +14,7 @@ use serde_json::Value;
 use tracing::Instrument as _;
 
 use super::change::{ChangeContext, ChangeInputs, RegisteredSubHandler, SubFunction};
+use super::filter::{FilterMemo, FilterScope};
 use crate::events::span;
 use crate::handler::SubHandler;
 use crate::handler::error::{HandlerError, HandlerResult};
@@ -58,13 +59,20 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
         self.draft.settle(&self.effects.patch)?;
         let parent = self.inputs.handler.clone();
         let changing = self.inputs.changing;
+        let scope = &self.inputs.scope;
         let (specs, mut functions): (Vec<_>, Vec<_>) = registered
             .into_iter()
             .map(|registered| {
                 let param = registered.handler.parameter();
-                let spec = registered
+                let mut spec = registered
                     .handler
                     .declare(&parent, Trigger::Sub { changing });
+                let filter_scope = FilterScope {
+                    indices: scope.services.indices.clone(),
+                    memo: FilterMemo::of_object(scope.memo.as_ref()),
+                    param: param.clone(),
+                };
+                filter_scope.bind(&mut spec.filters);
                 (spec.clone(), (spec.id, param, registered.function))
             })
             .unzip();

@@ -12,6 +12,7 @@ use super::args::{self, Cli, PeeringArgs, RequestedAction, RunArgs, ScopeArgs};
 use super::connect::connect;
 use super::error::chain;
 use super::logging::{LogFormat, LogSetup};
+use super::phases::start;
 use super::{Error, Namespaces, Operator, logging, shutdown};
 use crate::settings::{MOST_BLOCKING_THREADS, PeeringMode};
 
@@ -107,7 +108,12 @@ impl Operator {
         let requests = Arc::clone(&self.requests);
         let logins = std::mem::take(&mut self.handlers.logins);
         let threads = self.settings.execution.blocking_threads;
+        // Login handlers need the state; other startup handlers are for an operator that runs.
+        self.handlers.startups.clear();
         block_on(threads, async {
+            if !logins.is_empty() {
+                start(&mut self).await?;
+            }
             let connection = connect(requests, logins, &Arc::new(self.settings.clone())).await?;
             act(self, connection.client).await
         })

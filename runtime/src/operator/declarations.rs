@@ -16,6 +16,7 @@ use super::error::Error;
 use crate::client::discovery::Catalog;
 use crate::client::resource::{KindSpec, ResourceDescription, ResourceSpec, ResourceTarget};
 use crate::health::metrics::Metrics;
+use crate::index::Indices;
 use crate::process::HandledKind;
 use crate::process::kind::KindServices;
 use crate::process::kinds::HandledKinds;
@@ -37,6 +38,7 @@ pub(super) struct Declarations {
 struct KindFactory {
     client: Client,
     persistence: Arc<Persistence>,
+    indices: Indices,
     request_timeout: Duration,
     metrics: Metrics,
     kinds: Arc<HandledKinds>,
@@ -74,6 +76,7 @@ impl Declarations {
         declared: Vec<ResourceHandlers>,
         client: Client,
         persistence: Arc<Persistence>,
+        indices: Indices,
         request_timeout: Duration,
         metrics: Metrics,
         heartbeats: &Heartbeats,
@@ -99,6 +102,7 @@ impl Declarations {
             factory: KindFactory {
                 client,
                 persistence,
+                indices,
                 request_timeout,
                 metrics,
                 kinds: Arc::default(),
@@ -272,6 +276,7 @@ impl KindFactory {
         let supplies = KindServices {
             client: self.client.clone(),
             persistence: Arc::clone(&self.persistence),
+            indices: self.indices.clone(),
             patience: self.request_timeout,
             metrics: self.metrics.kind(&spec.kind, &spec.group),
         };

@@ -6,8 +6,8 @@ mod login;
 mod probe;
 mod run;
 mod startup_cleanup;
+mod state;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use self::handler::{HookAttempt, HookContext, HookFunction};
 use crate::handler::error::HandlerResult;
+use crate::handler::state::SharedState;
 
 pub use self::credentials::{Credentials, LoginResult};
 pub(crate) use self::handler::Hook;
@@ -26,17 +27,20 @@ pub use self::probe::ProbeContext;
 pub use self::run::HookFailure;
 pub(crate) use self::run::{HookFailurePolicy, run_hooks};
 pub use self::startup_cleanup::{CleanupContext, StartupContext};
+pub(crate) use self::state::StateHook;
 
 /// Collects the startup, cleanup, login and probe handlers, which are methods of `S`.
 #[must_use]
 pub struct Hooks<S> {
-    state: Arc<S>,
+    state: SharedState<S>,
     handlers: OperatorHandlers,
 }
 
 /// The startup, cleanup, login and probe handlers of an operator.
 #[derive(Default)]
 pub struct OperatorHandlers {
+    /// The handler that builds the state, which all others need.
+    pub(crate) state: Option<StateHook>,
     pub(crate) startups: Vec<Hook<StartupContext>>,
     pub(crate) cleanups: Vec<Hook<CleanupContext>>,
     pub(crate) logins: Vec<Hook<LoginContext>>,
@@ -44,7 +48,7 @@ pub struct OperatorHandlers {
 }
 
 struct HookAdapter<S, C> {
-    state: Arc<S>,
+    state: SharedState<S>,
     function: for<'a> fn(&'a S, &'a mut C) -> BoxFuture<'a, HandlerResult>,
 }
 
@@ -52,11 +56,21 @@ struct HookAdapter<S, C> {
 
 impl<S: Send + Sync + 'static> Hooks<S> {
     /// A collection without handlers.
-    pub fn new(state: &Arc<S>) -> Self {
+    pub fn new(state: impl Into<SharedState<S>>) -> Self {
         Self {
-            state: Arc::clone(state),
+            state: state.into(),
             handlers: OperatorHandlers::default(),
         }
+    }
+
+    /// Sets the handler that builds the state, before all other handlers.
+    pub fn state(
+        mut self,
+        declared: HookHandler,
+        function: for<'a> fn(&'a mut StartupContext) -> BoxFuture<'a, HandlerResult<S>>,
+    ) -> Self {
+        self.handlers.state = Some(StateHook::new(&self.state, declared, function));
+        self
     }
 
     /// Adds a handler that has to succeed before the operator sends any request.
@@ -115,7 +129,7 @@ impl<S: Send + Sync + 'static> Hooks<S> {
         declared: HookHandler,
         function: for<'a> fn(&'a S, &'a mut C) -> BoxFuture<'a, HandlerResult>,
     ) -> Hook<C> {
-        let state = Arc::clone(&self.state);
+        let state = self.state.clone();
         Hook {
             declared,
             function: Box::new(HookAdapter { state, function }),
@@ -125,7 +139,7 @@ impl<S: Send + Sync + 'static> Hooks<S> {
 
 impl<S: Send + Sync, C> HookFunction<C> for HookAdapter<S, C> {
     fn call<'a>(&'a self, cx: &'a mut C) -> BoxFuture<'a, HandlerResult> {
-        (self.function)(&self.state, cx)
+        (self.function)(self.state.get(), cx)
     }
 }
 

@@ -141,23 +141,32 @@ async fn credentials_exhausted(authenticator: Option<Arc<Authenticator>>) -> Cre
     exhausted
 }
 
-async fn start(operator: &mut Operator) -> Result<(), Error> {
+/// Builds the state, then calls the startup handlers.
+pub(super) async fn start(operator: &mut Operator) -> Result<(), Error> {
+    let state = operator.handlers.state.take();
     let startups = std::mem::take(&mut operator.handlers.startups);
-    if startups.is_empty() {
+    if state.is_none() && startups.is_empty() {
         return Ok(());
     }
     let settings = std::mem::take(&mut operator.settings);
     let peering = std::mem::take(&mut operator.peering);
     let default_backoff = settings.execution.default_backoff;
     let mut cx = StartupContext::new(settings, peering, operator.indices.clone());
-    let policy = HookFailurePolicy::StopAtFirst;
-    let failures = run_hooks(&startups, &mut cx, policy, default_backoff).await;
+    let built = match state {
+        Some(state) => state.build(&mut cx, default_backoff).await,
+        None => Ok(()),
+    };
+    let started = match built {
+        Ok(()) => {
+            let policy = HookFailurePolicy::StopAtFirst;
+            let failures = run_hooks(&startups, &mut cx, policy, default_backoff).await;
+            failures.into_iter().next().map_or(Ok(()), Err)
+        }
+        Err(failure) => Err(failure),
+    };
     operator.settings = cx.settings;
     operator.peering = cx.peering;
-    match failures.into_iter().next() {
-        Some(failure) => Err(Error::Startup(failure)),
-        None => Ok(()),
-    }
+    started.map_err(Error::Startup)
 }
 
 async fn clean_up(

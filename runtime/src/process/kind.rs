@@ -14,9 +14,11 @@ use serde_json::Value;
 use crate::background::declaration::{BackgroundHandler, RegisteredBackground};
 use crate::client::requests::KindApi;
 use crate::client::resource::KindSpec;
+use crate::context::filter::{FilterMemo, FilterScope};
 use crate::events::object_ref::ObjectRef;
 use crate::handler::memo::Memos;
 use crate::health::metrics::{HandlerMetrics, KindMetrics};
+use crate::index::Indices;
 use crate::index::update::Indexer;
 use crate::registration::function::{ChangeFunction, EventFunction};
 use crate::registration::{HandlerFunction, ResourceHandlers};
@@ -52,6 +54,7 @@ struct KindHandler {
 pub(crate) struct KindServices {
     pub(crate) client: Client,
     pub(crate) persistence: Arc<Persistence>,
+    pub(crate) indices: Indices,
     /// The time for the API server to answer.
     pub(crate) patience: Duration,
     pub(crate) metrics: Arc<KindMetrics>,
@@ -65,7 +68,7 @@ impl HandledKind {
         services: KindServices,
     ) -> Result<Self, Error> {
         let (specs, handlers): (Vec<_>, Vec<_>) =
-            declared_handlers(declarations, &services.metrics).unzip();
+            declared_handlers(declarations, &services.metrics, &services.indices).unzip();
         let registry = Registry::new(specs)?.tracking(tracking(declarations));
         let api = KindApi::new(
             services.client,
@@ -209,12 +212,19 @@ pub(crate) struct EventHandlerRef<'a> {
 fn declared_handlers(
     declarations: &[&ResourceHandlers],
     metrics: &KindMetrics,
+    indices: &Indices,
 ) -> impl Iterator<Item = (HandlerSpec, KindHandler)> {
     let handlers = declarations.iter().flat_map(|declared| {
         let handlers = declared.handlers.iter().cloned();
         handlers.map(|handler| (handler, declared.memos.clone()))
     });
-    handlers.map(|(handler, memos)| {
+    handlers.map(|(mut handler, memos)| {
+        let filter_scope = FilterScope {
+            indices: indices.clone(),
+            memo: FilterMemo::of_kind(memos.as_ref()),
+            param: handler.param.clone(),
+        };
+        filter_scope.bind(&mut handler.spec.filters);
         let metrics = metrics.handler(handler.spec.id.as_str(), handler.function.handler_type());
         let kind_handler = KindHandler {
             function: handler.function,

@@ -4,7 +4,6 @@
 pub(crate) mod index;
 pub(crate) mod webhook;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -20,6 +19,7 @@ use crate::context::event::{EventContext, EventInputs};
 use crate::context::field::FieldContext;
 use crate::context::timer::TimerContext;
 use crate::handler::error::HandlerResult;
+use crate::handler::state::SharedState;
 use crate::process::execute::invoke::{CallEnd, supervised};
 
 /// A change handler without its types.
@@ -63,31 +63,31 @@ pub(crate) struct AttemptResult {
 }
 
 pub(crate) struct ChangeAdapter<K, S> {
-    pub(crate) state: Arc<S>,
+    pub(crate) state: SharedState<S>,
     pub(crate) function:
         for<'a> fn(&'a S, &'a mut ChangeContext<K>) -> BoxFuture<'a, HandlerResult>,
 }
 
 pub(crate) struct FieldAdapter<K, F, S> {
-    pub(crate) state: Arc<S>,
+    pub(crate) state: SharedState<S>,
     pub(crate) field: FieldPath,
     pub(crate) function:
         for<'a> fn(&'a S, &'a mut FieldContext<K, F>) -> BoxFuture<'a, HandlerResult>,
 }
 
 pub(crate) struct EventAdapter<K, S> {
-    pub(crate) state: Arc<S>,
+    pub(crate) state: SharedState<S>,
     pub(crate) function: for<'a> fn(&'a S, &'a mut EventContext<K>) -> BoxFuture<'a, HandlerResult>,
 }
 
 pub(crate) struct DaemonAdapter<K, S> {
-    pub(crate) state: Arc<S>,
+    pub(crate) state: SharedState<S>,
     pub(crate) function:
         for<'a> fn(&'a S, &'a mut DaemonContext<K>) -> BoxFuture<'a, HandlerResult>,
 }
 
 pub(crate) struct TimerAdapter<K, S> {
-    pub(crate) state: Arc<S>,
+    pub(crate) state: SharedState<S>,
     pub(crate) function: for<'a> fn(&'a S, &'a mut TimerContext<K>) -> BoxFuture<'a, HandlerResult>,
 }
 
@@ -105,7 +105,7 @@ where
                 Err(error) => return AttemptResult::undecodable(&error),
             };
             let mut cx = ChangeContext::new(object, inputs);
-            let end = supervised((self.function)(&self.state, &mut cx), limit).await;
+            let end = supervised((self.function)(self.state.get(), &mut cx), limit).await;
             let end = cx.after(end).await;
             AttemptResult {
                 effects: cx.effects,
@@ -140,7 +140,7 @@ where
                 OldValue::Unknown => Old::Unknown,
             };
             let mut cx = FieldContext::new(ChangeContext::new(object, inputs), old, new);
-            let end = supervised((self.function)(&self.state, &mut cx), limit).await;
+            let end = supervised((self.function)(self.state.get(), &mut cx), limit).await;
             let end = cx.after(end).await;
             AttemptResult {
                 effects: std::mem::take(&mut cx.effects),
@@ -162,7 +162,7 @@ where
                 Err(error) => return AttemptResult::undecodable(&error),
             };
             let mut cx = EventContext::new(object, inputs);
-            let end = supervised((self.function)(&self.state, &mut cx), limit).await;
+            let end = supervised((self.function)(self.state.get(), &mut cx), limit).await;
             let end = cx.draft.settle_at(end, &cx.patch);
             AttemptResult {
                 effects: HandlerEffects {
@@ -193,7 +193,7 @@ where
                 Err(error) => return AttemptResult::undecodable(&error),
             };
             let end = tokio::select! {
-                end = supervised((self.function)(&self.state, &mut cx), limit) => end,
+                end = supervised((self.function)(self.state.get(), &mut cx), limit) => end,
                 () = interrupted => CallEnd::Interrupted,
             };
             let end = cx.draft.settle_at(end, &cx.effects.patch);
@@ -220,7 +220,7 @@ where
                 Ok(cx) => cx,
                 Err(error) => return AttemptResult::undecodable(&error),
             };
-            let end = supervised((self.function)(&self.state, &mut cx), limit).await;
+            let end = supervised((self.function)(self.state.get(), &mut cx), limit).await;
             let end = cx.draft.settle_at(end, &cx.effects.patch);
             AttemptResult {
                 effects: cx.effects,

@@ -7,6 +7,7 @@ use serde_json::json;
 use super::*;
 use crate::HandlerResult;
 use crate::handler::SubHandler;
+use crate::handler::memo::Memo;
 
 fn config(name: &str, value: &str) -> ConfigMap {
     let mut config = ConfigMap::default();
@@ -65,7 +66,7 @@ async fn changes_contain_patches_and_edits() {
 async fn memos_and_indices_are_those_of_the_test() {
     #[derive(Default)]
     struct Seen(u32);
-    impl crate::Memo<Value> for Seen {}
+    impl Memo<Value> for Seen {}
     struct ByName;
     impl Index for ByName {
         type Key = String;
@@ -138,4 +139,28 @@ async fn blocking_work_runs_in_every_context() {
     assert_eq!(cx.blocking(|| 1 + 1).await.ok(), Some(2));
     let panicked: HandlerResult = cx.blocking(|| panic!("no way")).await;
     assert_eq!(panicked.unwrap_err().to_string(), "panicked: no way");
+}
+
+#[tokio::test]
+async fn a_filter_sees_the_object_its_change_and_its_memo() {
+    #[derive(Default)]
+    struct Seen(u32);
+    impl Memo<Value> for Seen {}
+
+    let old = json!({"metadata": {"name": "one"}, "spec": {"size": 1}});
+    let new = json!({"metadata": {"name": "one", "labels": {"tier": "gold"}}, "spec": {"size": 2}});
+    let cx = || TestContext::new(&new).memo(Seen(7));
+    assert!(cx().old(&old).filter(|cx: &FilterContext<'_, Value>| {
+        assert_eq!((cx.name(), cx.label("tier")), (Some("one"), Some("gold")));
+        assert_eq!(cx.reason(), Some(Reason::Update));
+        assert_eq!(cx.memo::<Seen>().0, 7);
+        assert_eq!(cx.param(), None);
+        let size = |object: &Value| object["spec"]["size"].as_u64();
+        assert_eq!(cx.old().known().and_then(size), Some(1));
+        !cx.diff().is_empty() && size(cx.object()) == Some(2)
+    }));
+    let is_new = |cx: &FilterContext<'_, Value>| cx.old() == Old::Absent;
+    assert!(cx().filter(is_new));
+    assert!(!cx().old(&old).filter(is_new));
+    assert!(!cx().old_hashed(&old).filter(is_new));
 }

@@ -93,3 +93,17 @@ impl PodHandlers for Operator {
         Ok("5 GiB") //~ E0308 mismatched types
     }
 }
+
+// === filters ===
+
+fn a_filter_does_not_change_its_object(cx: &mut FilterContext<Pod>) {
+    cx.draft(); //~ E0599 no method named `draft`
+}
+
+async fn a_filter_applies_nothing(cx: &FilterContext<'_, Pod>) {
+    let _ = cx.apply(ConfigMap::default()).await; //~ E0599 no method named `apply`
+}
+
+fn a_filter_sends_nothing(cx: &FilterContext<Pod>) {
+    cx.client(); //~ E0599 no method named `client`
+}

@@ -7,10 +7,10 @@ use std::time::Duration;
 use http::StatusCode;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kopf_runtime::{
-    ChangeHandler, DaemonHandler, ErrorMode, EventHandler, HandlerError, Index, IndexContext,
-    IndexHandler, IndexResult, Indices, On, Operator, PeeringSettings, QueueingSettings, Resource,
-    ResourceHandlers, ResourceSpec, Scope, Settings, StatusSubresource, SubHandler, TextTest,
-    TimerHandler, predicate,
+    ChangeHandler, DaemonHandler, ErrorMode, EventHandler, FilterContext, HandlerError, Index,
+    IndexContext, IndexHandler, IndexResult, Indices, On, Operator, PeeringSettings,
+    QueueingSettings, Resource, ResourceHandlers, ResourceSpec, Scope, Settings, StatusSubresource,
+    SubHandler, TextTest, TimerHandler, predicate,
 };
 use kopf_tests::health_client::HealthClient;
 use kopf_tests::peering::PeeringObject;
@@ -386,13 +386,11 @@ async fn all_kinds_of_handlers_can_read_an_index() -> TestResult {
 
 #[tokio::test]
 async fn a_predicate_can_read_the_indices_of_its_operator() -> TestResult {
-    struct Chooser {
-        indices: Indices,
-    }
+    struct Chooser;
     impl Chooser {
-        fn is_wanted(&self, object: &Value) -> bool {
-            let name = object["metadata"]["name"].as_str().unwrap_or_default();
-            self.indices.get(ByWidget).contains_key(name)
+        fn is_wanted(&self, cx: &FilterContext<'_, Value>) -> bool {
+            let wanted = cx.index(ByWidget);
+            cx.name().is_some_and(|name| wanted.contains_key(name))
         }
     }
     let mut fixture = HandlerFixture::new("index-predicate").await?;
@@ -400,16 +398,12 @@ async fn a_predicate_can_read_the_indices_of_its_operator() -> TestResult {
     maps.create("map", widget("wanted")).await?;
     fixture.create("wanted", 1).await?;
     fixture.create("unwanted", 2).await?;
-    let indices = Indices::default();
-    let state = Arc::new(Chooser {
-        indices: indices.clone(),
-    });
+    let state = Arc::new(Chooser);
     let handler = ChangeHandler::new("create_fn", On::create())
-        .when(predicate::object(&state, Chooser::is_wanted));
+        .when(predicate::when(&state, Chooser::is_wanted));
     let operator = Operator::new("chooser")
         .resource(fixture.handlers([handler]))
-        .resource(indexed(IndexHandler::new(), Duration::from_millis(200)))
-        .indices(indices);
+        .resource(indexed(IndexHandler::new(), Duration::from_millis(200)));
     let operator = fixture.start_operator(operator).await?;
     fixture.wait_until_handled("wanted", 1).await?;
     assert_eq!(fixture.next_call().await.object, "wanted");
@@ -462,8 +456,8 @@ async fn after_a_pause_indices_are_complete_before_any_handler_runs() -> TestRes
 async fn a_filter_of_an_index_that_panics_fails_for_its_object_only() -> TestResult {
     struct PanickingFilter;
     impl PanickingFilter {
-        fn accepts(&self, object: &Value) -> bool {
-            let mood = object["data"]["mood"].as_str();
+        fn accepts(&self, cx: &FilterContext<'_, Value>) -> bool {
+            let mood = cx.object()["data"]["mood"].as_str();
             assert_ne!(mood, Some("panic"), "as requested");
             true
         }
@@ -472,7 +466,7 @@ async fn a_filter_of_an_index_that_panics_fails_for_its_object_only() -> TestRes
     let maps = config_maps(&fixture).await?;
     let hostile = json!({"data": {"widget": "one", "mood": "panic"}});
     maps.create("hostile", hostile).await?;
-    let filter = predicate::object(&Arc::new(PanickingFilter), PanickingFilter::accepts);
+    let filter = predicate::when(&Arc::new(PanickingFilter), PanickingFilter::accepts);
     let (operator, indices) = indexing(IndexHandler::new().when(filter));
     let operator = fixture.start_operator(operator).await?;
     maps.create("harmless", widget("one")).await?;

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use kopf_runtime::{
-    AdmissionError, ChangeHandler, DaemonHandler, EventHandler, FieldHandler, IndexHandler, Memo,
-    On, Operation, SubHandler, TimerHandler, WatchEventType, WebhookHandler, predicate,
+    AdmissionError, ChangeHandler, DaemonHandler, EventHandler, FieldHandler, FilterContext,
+    IndexHandler, Memo, On, Operation, SubHandler, TimerHandler, WatchEventType, WebhookHandler,
+    predicate,
 };
 use kopf_tests::sandbox::DEFAULT_TIMEOUT;
 use kopf_tests::{PeeringObject, TestResult, eventually};
@@ -256,7 +257,7 @@ impl Drop for CountedDrop {
 async fn an_object_is_forgotten_even_if_the_handling_of_its_deletion_panics() -> TestResult {
     struct PanickingFilter(AtomicU32);
     impl PanickingFilter {
-        fn accepts(&self, _: &Value) -> bool {
+        fn accepts(&self, _: &FilterContext<'_, Value>) -> bool {
             assert_eq!(self.0.load(Ordering::Relaxed), 0, "as requested");
             true
         }
@@ -264,7 +265,7 @@ async fn an_object_is_forgotten_even_if_the_handling_of_its_deletion_panics() ->
     let mut fixture = HandlerFixture::new("memo-panic").await?;
     let filter = Arc::new(PanickingFilter(AtomicU32::new(0)));
     let handler = EventHandler::new("event");
-    let handler = handler.when(predicate::object(&filter, PanickingFilter::accepts));
+    let handler = handler.when(predicate::when(&filter, PanickingFilter::accepts));
     let resource = fixture
         .resource()
         .memo::<CountedDrop>()
@@ -284,5 +285,49 @@ async fn an_object_is_forgotten_even_if_the_handling_of_its_deletion_panics() ->
         (DROPS.load(Ordering::Relaxed) == 1).then_some(())
     })
     .await?;
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn a_filter_reads_the_change_the_memo_and_the_parameter_of_its_handler() -> TestResult {
+    struct GrownFilter;
+    impl GrownFilter {
+        fn accepts(&self, cx: &FilterContext<'_, Value>) -> bool {
+            let size = |object: &Value| object["spec"]["size"].as_u64();
+            let least = cx.param().and_then(Value::as_u64);
+            let grown = size(cx.object()) > cx.old().known().and_then(size);
+            let created = cx.memo::<CallCount>().0.load(Ordering::Relaxed) == 1;
+            grown && created && size(cx.object()) >= least
+        }
+    }
+    let mut fixture = HandlerFixture::new("filter-context").await?;
+    let handler = ChangeHandler::new("grow", On::update()).param(3);
+    let filter = predicate::when(&Arc::new(GrownFilter), GrownFilter::accepts);
+    let resource = fixture
+        .resource()
+        .memo::<CallCount>()
+        .change(ChangeHandler::new("create", On::create()), |_, cx| {
+            Box::pin(async move {
+                cx.memo::<CallCount>().0.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            })
+        })
+        .change(handler.when(filter), |scripts, cx| {
+            Box::pin(async move {
+                scripts.report(cx.object()["spec"]["size"].to_string());
+                Ok(())
+            })
+        })
+        .build();
+    let operator = fixture.start(resource).await?;
+    fixture.create("one", 1).await?;
+    fixture.wait_until_handled("one", 1).await?;
+    for size in [2, 5, 4, 6] {
+        let patch = json!({"spec": {"size": size}});
+        fixture.objects.merge("one", patch).await?;
+        fixture.wait_until_handled("one", size).await?;
+    }
+    assert_eq!(fixture.next_report().await, "5");
+    assert_eq!(fixture.next_report().await, "6");
     operator.stop().await
 }

@@ -9,6 +9,7 @@ use kopf_core::handler::HandlerId;
 use super::credentials::{Credentials, LoginResult};
 use super::handler::{Hook, HookAttempt, HookFunction, HookHandler};
 use crate::handler::error::{HandlerError, HandlerResult};
+use crate::handler::state::SharedState;
 use crate::settings::Settings;
 
 /// The attempts of the default login to read a kubeconfig again, which may be half written.
@@ -24,7 +25,7 @@ pub struct LoginContext {
 }
 
 pub(super) struct LoginAdapter<S> {
-    state: Arc<S>,
+    state: SharedState<S>,
     function: for<'a> fn(&'a S, &'a mut LoginContext) -> BoxFuture<'a, LoginResult>,
 }
 
@@ -50,11 +51,11 @@ impl LoginContext {
 }
 
 pub(super) fn hook<S: Send + Sync + 'static>(
-    state: &Arc<S>,
+    state: &SharedState<S>,
     declared: HookHandler,
     function: for<'a> fn(&'a S, &'a mut LoginContext) -> BoxFuture<'a, LoginResult>,
 ) -> Hook<LoginContext> {
-    let state = Arc::clone(state);
+    let state = state.clone();
     Hook {
         declared,
         function: Box::new(LoginAdapter { state, function }),
@@ -64,7 +65,7 @@ pub(super) fn hook<S: Send + Sync + 'static>(
 /// The login of operators without login handlers: a kubeconfig, or the service account of the pod.
 pub(crate) fn default_login() -> Hook<LoginContext> {
     let declared = HookHandler::new("default_login").retries(READS);
-    hook(&Arc::new(()), declared, |(), cx| {
+    hook(&(&Arc::new(())).into(), declared, |(), cx| {
         Box::pin(async move {
             let found = Credentials::infer().await;
             match found {
@@ -80,7 +81,7 @@ pub(crate) fn default_login() -> Hook<LoginContext> {
 impl<S: Send + Sync> HookFunction<LoginContext> for LoginAdapter<S> {
     fn call<'a>(&'a self, cx: &'a mut LoginContext) -> BoxFuture<'a, HandlerResult> {
         Box::pin(async move {
-            if let Some(credentials) = (self.function)(&self.state, cx).await? {
+            if let Some(credentials) = (self.function)(self.state.get(), cx).await? {
                 let handler = cx.attempt.handler.clone();
                 cx.found.push((handler, credentials));
             }

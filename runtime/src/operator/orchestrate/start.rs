@@ -25,6 +25,7 @@ use crate::operator::observability::Observability;
 use crate::operator::streams::{StartupLists, StreamServices};
 use crate::operator::{Error, Namespaces};
 use crate::process::Pipeline;
+use crate::process::execute::applied_uids::AppliedUids;
 use crate::process::execute::handler_scope::OperatorServices;
 use crate::process::kinds::HandledKinds;
 use crate::queue;
@@ -70,6 +71,7 @@ impl PartStarter<'_> {
             resources,
             self.client.clone(),
             Arc::new(self.settings.persistence.clone()),
+            self.indices.clone(),
             self.settings.networking.request_timeout,
             self.observability.metrics.clone(),
             &self.observability.state.heartbeats,
@@ -228,6 +230,7 @@ impl PartStarter<'_> {
             poster,
             pause_gate: self.observability.state.pause_gate.clone(),
             indices: self.indices.clone(),
+            applied: AppliedUids::default(),
         })
     }
 

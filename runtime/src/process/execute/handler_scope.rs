@@ -5,6 +5,7 @@ use std::sync::Arc;
 use kopf_core::selection::DiscoveredResource;
 use kube::Client;
 
+use super::applied_uids::AppliedUids;
 use crate::coordination::pause::PauseGate;
 use crate::events::log_layer::LogPoster;
 use crate::events::object_ref::ObjectRef;
@@ -23,6 +24,7 @@ pub(crate) struct OperatorServices {
     pub(crate) poster: Option<EventPoster>,
     pub(crate) pause_gate: PauseGate,
     pub(crate) indices: Indices,
+    pub(crate) applied: AppliedUids,
 }
 
 /// The object of a call, with the services of the operator.

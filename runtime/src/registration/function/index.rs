@@ -1,12 +1,12 @@
 //! Adapters from the untyped runtime to typed index functions.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use serde::de::DeserializeOwned;
 
 use crate::context::index::{IndexContext, IndexInputs};
+use crate::handler::state::SharedState;
 use crate::index::{Index, IndexResult, IndexUpdate, Indices};
 use crate::process::execute::invoke::{CallEnd, supervised};
 
@@ -24,7 +24,7 @@ pub(crate) trait IndexFunction: Send + Sync {
 }
 
 pub(crate) struct IndexAdapter<I: Index, K, S> {
-    pub(crate) state: Arc<S>,
+    pub(crate) state: SharedState<S>,
     pub(crate) function:
         for<'a> fn(&'a S, &'a mut IndexContext<K>) -> BoxFuture<'a, IndexResult<I>>,
 }
@@ -49,7 +49,7 @@ where
             let mut cx = IndexContext::new(object, inputs);
             let mut entries = None;
             let call = async {
-                entries = Some((self.function)(&self.state, &mut cx).await?);
+                entries = Some((self.function)(self.state.get(), &mut cx).await?);
                 Ok(())
             };
             let end = supervised(Box::pin(call), limit).await;

@@ -2,7 +2,6 @@
 //! function, and catch its panics and timeouts.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -14,6 +13,7 @@ use serde::de::DeserializeOwned;
 use crate::context::mutation::MutationContext;
 use crate::context::validation::{ReviewInputs, ValidationContext};
 use crate::handler::error::{AdmissionErrorKind, AdmissionResult};
+use crate::handler::state::SharedState;
 use crate::task::panic_message;
 
 /// A webhook without its types.
@@ -40,13 +40,13 @@ pub(crate) enum ReviewVerdict {
 }
 
 pub(crate) struct ValidationAdapter<K, S> {
-    pub(crate) state: Arc<S>,
+    pub(crate) state: SharedState<S>,
     pub(crate) function:
         for<'a> fn(&'a S, &'a mut ValidationContext<K>) -> BoxFuture<'a, AdmissionResult>,
 }
 
 pub(crate) struct MutationAdapter<K, S> {
-    pub(crate) state: Arc<S>,
+    pub(crate) state: SharedState<S>,
     pub(crate) function:
         for<'a> fn(&'a S, &'a mut MutationContext<K>) -> BoxFuture<'a, AdmissionResult>,
 }
@@ -64,7 +64,7 @@ where
                 Ok(cx) => cx,
                 Err(denied) => return denied,
             };
-            let verdict = supervised((self.function)(&self.state, &mut cx), limit).await;
+            let verdict = supervised((self.function)(self.state.get(), &mut cx), limit).await;
             ReviewResult {
                 verdict,
                 warnings: cx.take_warnings(),
@@ -85,7 +85,7 @@ where
                 Ok(cx) => MutationContext::new(cx),
                 Err(denied) => return denied,
             };
-            let verdict = supervised((self.function)(&self.state, &mut cx), limit).await;
+            let verdict = supervised((self.function)(self.state.get(), &mut cx), limit).await;
             let warnings = cx.take_warnings();
             let verdict = match (verdict, cx.draft.settle(&cx.patch)) {
                 (ReviewVerdict::Allowed, Err(error)) => ReviewVerdict::Failed(error.to_string()),

@@ -9,26 +9,32 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tracing::debug;
 
+use super::filter::FilterContext;
+use crate::handler::state::SharedState;
+
 /// A test of a label or an annotation, which is `None` if it is absent.
 pub fn text<S: Send + Sync + 'static>(
-    state: &Arc<S>,
+    state: impl Into<SharedState<S>>,
     condition: fn(&S, Option<&str>) -> bool,
 ) -> TextTest {
-    let state = Arc::clone(state);
-    TextTest::Matches(Arc::new(move |value, _| condition(&state, value)))
+    let state = state.into();
+    TextTest::Matches(Arc::new(move |value, _| condition(state.get(), value)))
 }
 
 /// A test of a field, which is `None` if it is absent. A value that cannot be decoded does not
 /// match.
-pub fn value<S, F>(state: &Arc<S>, condition: fn(&S, Option<&F>) -> bool) -> ValueTest
+pub fn value<S, F>(
+    state: impl Into<SharedState<S>>,
+    condition: fn(&S, Option<&F>) -> bool,
+) -> ValueTest
 where
     S: Send + Sync + 'static,
     F: DeserializeOwned + 'static,
 {
-    let state = Arc::clone(state);
+    let state = state.into();
     ValueTest::Matches(Arc::new(move |value, _| {
         match value.map(F::deserialize).transpose() {
-            Ok(value) => condition(&state, value.as_ref()),
+            Ok(value) => condition(state.get(), value.as_ref()),
             Err(error) => {
                 debug!("a filter does not match: its field cannot be decoded: {error}");
                 false
@@ -37,18 +43,18 @@ where
     }))
 }
 
-/// A test of the whole object. An object that cannot be decoded does not match.
-pub fn object<S, K>(
-    state: &Arc<S>,
-    condition: fn(&S, &K) -> bool,
+/// A test of the object and its change. An object that cannot be decoded does not match.
+pub fn when<S, K>(
+    state: impl Into<SharedState<S>>,
+    condition: fn(&S, &FilterContext<'_, K>) -> bool,
 ) -> impl Fn(&Subject<'_>) -> bool + Send + Sync + 'static
 where
     S: Send + Sync + 'static,
     K: DeserializeOwned + 'static,
 {
-    let state = Arc::clone(state);
-    move |subject| match K::deserialize(subject.body.body()) {
-        Ok(object) => condition(&state, &object),
+    let state = state.into();
+    move |subject| match FilterContext::new(subject) {
+        Ok(cx) => condition(state.get(), &cx),
         Err(error) => {
             debug!("a filter does not match: the object cannot be decoded: {error}");
             false
@@ -58,16 +64,16 @@ where
 
 /// A delay that depends on the object; none for an object that cannot be decoded.
 pub fn delay<S, K>(
-    state: &Arc<S>,
+    state: impl Into<SharedState<S>>,
     delay: fn(&S, &K) -> Duration,
 ) -> impl Fn(&Value) -> Duration + Send + Sync + 'static
 where
     S: Send + Sync + 'static,
     K: DeserializeOwned + 'static,
 {
-    let state = Arc::clone(state);
+    let state = state.into();
     move |body| match K::deserialize(body) {
-        Ok(object) => delay(&state, &object),
+        Ok(object) => delay(state.get(), &object),
         Err(error) => {
             debug!("there is no delay: the object cannot be decoded: {error}");
             Duration::ZERO
@@ -111,7 +117,9 @@ mod tests {
             size: u32,
         }
         let state = Arc::new(SizeLimit { most: 5 });
-        let test = object(&state, |limits, object: &Sized| object.size <= limits.most);
+        let test = when(&state, |limits, cx: &FilterContext<'_, Sized>| {
+            cx.object().size <= limits.most
+        });
         for (body, expected) in [
             (json!({"size": 1}), true),
             (json!({"size": 9}), false),
