@@ -138,9 +138,20 @@ pub fn new_crate(
         name,
         has_cluster_test,
     };
+    let main = MainView {
+        name,
+        builds_state: operator.builds_state(),
+    };
+    // The kind that the cluster test is about, or the first one that has something to test.
+    let tested = operator.kinds.iter().find_map(|kind| {
+        let path = format!("src/handlers/{}.rs", kind.module);
+        Some(scaffold(&path, &KindHandlersView::with_test(kind)?))
+    });
+    let tested = tested.filter(|_| !has_children);
     let cargo = CargoView {
         name,
         has_cluster_test,
+        has_handler_test: tested.is_some(),
         has_profile: !environment.has_workspace,
         rust_version: env!("CARGO_PKG_RUST_VERSION"),
         runtime_package: RUNTIME,
@@ -162,12 +173,13 @@ pub fn new_crate(
             inside(KUSTOMIZATION),
             workload::kustomization(operator, has_children),
         ),
-        scaffold("src/main.rs", &MainView { name }),
+        scaffold("src/main.rs", &main),
     ]
     .into_iter()
     .chain(handlers)
     .chain(cluster_test.map(|test| scaffold("tests/cluster.rs", &test)))
     .chain(children.into_iter().flatten())
+    .chain(tested)
     .collect()
 }
 

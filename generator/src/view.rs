@@ -29,6 +29,7 @@ pub mod scaffold;
 mod stand_in;
 mod structure;
 pub mod stub;
+mod unit_test;
 mod version;
 mod version_writer;
 pub mod webhooks;

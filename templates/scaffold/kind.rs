@@ -13,3 +13,4 @@ impl {{ handlers_trait }} for {{ state }} {
 {% endif -%}
 {%- endfor -%}
 }
+{{ rest }}

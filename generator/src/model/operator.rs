@@ -8,7 +8,7 @@ use kopf_core::selection::Selector;
 use super::builtin_kinds::BuiltinKind;
 use super::coordination::{LeaderElection, Peering};
 use super::handler::Handler;
-use super::hook::Hook;
+use super::hook::{Hook, HookKind};
 use super::index::Index;
 use super::resource::CustomResource;
 use super::status_subresource::StatusSubresource;
@@ -111,6 +111,12 @@ pub enum KindOrigin {
 // === impl Operator ===
 
 impl Operator {
+    /// Whether a function of the user builds its state.
+    #[must_use]
+    pub fn builds_state(&self) -> bool {
+        self.hooks.iter().any(|hook| hook.moment == HookKind::State)
+    }
+
     /// Whether it has any webhook.
     #[must_use]
     pub fn has_webhooks(&self) -> bool {

@@ -3,12 +3,13 @@
 use askama::Template;
 
 use super::file_imports::FileImports;
-use super::layout::macro_call;
+use super::layout::{macro_call, signature};
 use super::method::methods;
 use super::scaffold::KindHandlersView;
 use super::stub::{INDENT, NameStyle, with_body};
+use super::unit_test::UnitTestView;
 use crate::model::operator::{HandledKind, KindOrigin};
-use crate::rust::RustPath;
+use crate::rust::{RustPath, RustType};
 
 /// The name of the handler in `kopf.yaml`.
 pub const HANDLER: &str = "sync_child";
@@ -16,13 +17,18 @@ pub const HANDLER: &str = "sync_child";
 #[derive(Debug, Template)]
 #[template(path = "scaffold/child.rs")]
 struct ChildView {
-    name: Vec<String>,
-    config_map: String,
-    patch: String,
-    patch_params: String,
-    spec: &'static str,
     /// Whether the schema of the status has a field for the handler's result.
     reports: bool,
+}
+
+/// The function that makes a child.
+#[derive(Debug, Template)]
+#[template(path = "scaffold/child_for.rs")]
+struct ChildFunctionView {
+    signature: Vec<String>,
+    name: Vec<String>,
+    config_map: String,
+    spec: &'static str,
 }
 
 // === impl KindHandlersView ===
@@ -33,25 +39,9 @@ impl KindHandlersView {
     pub fn with_children(kind: &HandledKind) -> Self {
         let methods = methods(kind);
         let mut imports = FileImports::new(kind, &methods);
-        let mut import = |path| imports.external.add(&RustPath::external(path));
+        let config_map = RustPath::external("k8s_openapi::api::core::v1::ConfigMap");
+        let config_map = imports.external.add(&config_map);
         let child = ChildView {
-            name: macro_call(
-                2 * INDENT,
-                "let name = format!",
-                &[
-                    format!("\"{}-{{}}\"", kind.kind.to_ascii_lowercase()),
-                    "cx.name()".to_owned(),
-                ],
-                ";",
-            ),
-            config_map: import("k8s_openapi::api::core::v1::ConfigMap"),
-            patch: import("kube::api::Patch"),
-            patch_params: import("kube::api::PatchParams"),
-            spec: if has_spec(kind) {
-                "serde_json::to_string(&cx.object().spec)?"
-            } else {
-                "cx.raw().to_string()"
-            },
             reports: keeps_results(kind),
         };
         let body = child.render().expect("writing to a string cannot fail");
@@ -61,7 +51,34 @@ impl KindHandlersView {
             .iter()
             .map(|method| with_body(method, names, body.clone()))
             .collect();
+        let object = names.ty(&RustType::named(kind.object_path()));
+        let function = ChildFunctionView {
+            signature: signature(
+                0,
+                "fn child_for",
+                &[format!("object: &{object}")],
+                &format!(" -> {}<{config_map}> {{", names.prelude("HandlerResult")),
+            ),
+            name: macro_call(
+                INDENT,
+                "let name = format!",
+                &[
+                    format!("\"{}-{{}}\"", kind.kind.to_ascii_lowercase()),
+                    "object.name_any()".to_owned(),
+                ],
+                ";",
+            ),
+            config_map,
+            spec: if has_spec(kind) {
+                "serde_json::to_string(&object.spec)?"
+            } else {
+                "serde_json::to_string(object)?"
+            },
+        };
+        let test = UnitTestView::of_children(kind);
+        let test = test.map_or_else(String::new, |test| test.to_string());
         Self::with_functions(kind, &methods, &imports, &functions)
+            .followed_by(format!("{function}\n{test}"))
     }
 }
 

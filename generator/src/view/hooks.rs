@@ -5,7 +5,7 @@ use syn::{Expr, parse_quote};
 use super::kind::declaration;
 use super::layout::wrap;
 use super::method::{ContextType, DOC_WIDTH, MethodSignature, TraitMethod};
-use super::registration::{Registration, retry_options, sort_setup};
+use super::registration::{Registration, STATE, retry_options, sort_setup};
 use crate::model::common_modules::CommonModule;
 use crate::model::hook::{Hook, HookKind};
 use crate::rust::{RustItem, RustModule, ident};
@@ -24,6 +24,10 @@ pub fn methods(hooks: &[Hook]) -> Vec<TraitMethod> {
 
 fn method(hook: &Hook) -> TraitMethod {
     let (context, doc) = match hook.moment {
+        HookKind::State => (
+            ContextType::State,
+            "Builds the state when the operator starts, before all other handlers. It is called again until it succeeds.",
+        ),
         HookKind::Startup => (
             ContextType::Startup,
             "Called when the operator starts. The operator sends no request to the cluster before this succeeds.",
@@ -57,6 +61,7 @@ fn registration((place, hook): (usize, &Hook)) -> Registration {
     let new: Expr = parse_quote!(::kopf_runtime::HookHandler::new(#id));
     let declaration = retry_options(new, &hook.retry);
     let register = match hook.moment {
+        HookKind::State => STATE,
         HookKind::Startup => "startup",
         HookKind::Cleanup => "cleanup",
         HookKind::Login => "login",
@@ -73,6 +78,9 @@ pub fn module(hooks: &[Hook]) -> Option<RustModule> {
         return None;
     }
     let name = ident(TRAIT);
+    let builds_state = hooks.iter().any(|hook| hook.moment == HookKind::State);
+    let sized: Option<syn::Path> = builds_state.then(|| parse_quote!(::std::marker::Sized));
+    let sized = sized.into_iter();
     let methods = methods(hooks);
     let methods = methods.iter().map(declaration);
     let start: Expr = parse_quote!(::kopf_runtime::Hooks::new(state));
@@ -86,14 +94,14 @@ pub fn module(hooks: &[Hook]) -> Option<RustModule> {
     let items = vec![
         RustItem::code(parse_quote! {
             /// The hooks that `kopf.yaml` declares under `operator.handlers`.
-            pub trait #name: ::std::marker::Send + ::std::marker::Sync + 'static {
+            pub trait #name: #(#sized +)* ::std::marker::Send + ::std::marker::Sync + 'static {
                 #(#methods)*
             }
         }),
         RustItem::code(parse_quote! {
             /// Registers the methods at the runtime.
             pub(super) fn handlers<S: #name>(
-                state: &::std::sync::Arc<S>,
+                state: &::kopf_runtime::SharedState<S>,
             ) -> ::kopf_runtime::OperatorHandlers {
                 #(#setup)*
                 #chain.build()

@@ -66,7 +66,7 @@ fn handlers_trait(kind: &HandledKind, methods: &[TraitMethod]) -> RustItem {
                 #[doc = #doc]
                 fn #name<'a>(
                     &self,
-                    cx: &'a impl ::kopf_runtime::ObjectContext<#object>,
+                    cx: &'a impl ::kopf_runtime::MemoContext<#object>,
                 ) -> &'a Self::Memo {
                     cx.memo()
                 }
@@ -91,6 +91,12 @@ pub(super) fn declaration(method: &TraitMethod) -> syn::TraitItem {
     let (argument, argument_type, result) = method.shape.parts();
     let argument = ident(argument);
     let param = method.shape.param().into_iter();
+    if method.shape.builds_state() {
+        return parse_quote! {
+            #(#docs)*
+            fn #name(#argument: #argument_type #(, param: #param)*) -> #result;
+        };
+    }
     parse_quote! {
         #(#docs)*
         fn #name(&self, #argument: #argument_type #(, param: #param)*) -> #result;
@@ -144,7 +150,7 @@ fn resource(kind: &HandledKind) -> RustItem {
     let mut function: syn::ItemFn = parse_quote! {
         #[doc = #doc]
         pub(super) fn resource<#state: #handlers_trait>(
-            state: &::std::sync::Arc<#state>,
+            state: &::kopf_runtime::SharedState<#state>,
         ) -> ::kopf_runtime::ResourceHandlers {
             #(#setup)*
             #declared

@@ -76,6 +76,8 @@ pub enum ContextType {
     Timer(RustType),
     /// `IndexContext<Kind>`, for the index of this type.
     Index(RustType, RustType),
+    /// `StartupContext`, for a function that returns the state.
+    State,
     /// `StartupContext`.
     Startup,
     /// `CleanupContext`.
@@ -91,6 +93,8 @@ pub enum ContextType {
 pub enum PredicateArgument {
     /// `&Kind`.
     Object(RustType),
+    /// `&FilterContext<Kind>`.
+    Context(RustType),
     /// `Option<&str>`.
     Text,
     /// `Option<&Type>`.
@@ -276,8 +280,8 @@ fn predicate_methods(
         };
         let (argument, argument_type, subject) = match &filter.subject {
             FilterSubject::Object => (
-                "object",
-                PredicateArgument::Object(object.clone()),
+                "cx",
+                PredicateArgument::Context(object.clone()),
                 if *object == RustType::json() {
                     "the reviewed object".to_owned()
                 } else {
@@ -418,6 +422,17 @@ fn occasions(change: &ChangeTriggers) -> String {
 // === impl MethodSignature ===
 
 impl MethodSignature {
+    /// Whether it is a function without `self`, which returns the state.
+    pub(super) fn builds_state(&self) -> bool {
+        matches!(
+            self,
+            Self::Handler {
+                context: ContextType::State,
+                ..
+            }
+        )
+    }
+
     /// The type of the second argument, `param`, in a trait.
     pub(super) fn param(&self) -> Option<syn::Type> {
         match self {
@@ -440,6 +455,11 @@ impl MethodSignature {
                 context, result, ..
             } => {
                 let (argument, output) = (context.ty(), context.output(result.as_ref()));
+                let output: syn::Type = if self.builds_state() {
+                    parse_quote!(#output<Self>)
+                } else {
+                    parse_quote!(#output)
+                };
                 let result = parse_quote! {
                     impl ::std::future::Future<Output = #output> + ::std::marker::Send
                 };
@@ -494,7 +514,7 @@ impl ContextType {
             Self::Daemon(object) => ("DaemonContext", vec![object]),
             Self::Timer(object) => ("TimerContext", vec![object]),
             Self::Index(object, _) => ("IndexContext", vec![object]),
-            Self::Startup => ("StartupContext", vec![]),
+            Self::State | Self::Startup => ("StartupContext", vec![]),
             Self::Cleanup => ("CleanupContext", vec![]),
             Self::Login => ("LoginContext", vec![]),
             Self::Probe => ("ProbeContext", vec![]),
@@ -514,6 +534,7 @@ impl ContextType {
             | Self::Event(_)
             | Self::Daemon(_)
             | Self::Timer(_)
+            | Self::State
             | Self::Startup
             | Self::Cleanup
             | Self::Probe => RustType::external(&runtime("HandlerResult")),
@@ -530,12 +551,21 @@ fn runtime(name: &str) -> String {
     format!("kopf_runtime::{name}")
 }
 
+/// The context of filters of the whole object.
+pub(super) fn filter_context(object: &RustType) -> RustType {
+    RustType::generic(&runtime("FilterContext"), [object.clone()])
+}
+
 // === impl PredicateArgument ===
 
 impl PredicateArgument {
     fn syntax(&self) -> syn::Type {
         match self {
             Self::Object(object) => parse_quote!(&#object),
+            Self::Context(object) => {
+                let context = filter_context(object);
+                parse_quote!(&#context)
+            }
             Self::Text => parse_quote!(::std::option::Option<&str>),
             Self::Field(field) => parse_quote!(::std::option::Option<&#field>),
         }
@@ -544,6 +574,7 @@ impl PredicateArgument {
     fn for_each_path(&self, visit: &mut impl FnMut(&RustPath)) {
         match self {
             Self::Object(ty) | Self::Field(ty) => ty.for_each_path(visit),
+            Self::Context(ty) => filter_context(ty).for_each_path(visit),
             Self::Text => {}
         }
     }

@@ -15,7 +15,7 @@ use crate::model::operator::{KindOrigin, Operator};
 use crate::rust::{Lint, RustItem, RustModule, RustPath, ident};
 
 /// The version of the interface between generated code and the runtime.
-pub const CODEGEN_ABI: u32 = 3;
+pub const CODEGEN_ABI: u32 = 4;
 
 /// A crate uses only a part of the generated code.
 const UNUSED: Lint = Lint {
@@ -99,6 +99,18 @@ fn function(operator: &Operator) -> RustItem {
                 #chain
             }
         }
+    } else if operator.builds_state() {
+        parse_quote! {
+            /// The operator, with the methods of `S` as its handlers. One of them builds the `S`
+            /// when the operator starts.
+            pub fn operator<S>() -> ::kopf_runtime::Operator
+            where
+                S: #(#bounds)+*,
+            {
+                let state = ::kopf_runtime::SharedState::<S>::to_be_built();
+                #chain
+            }
+        }
     } else {
         parse_quote! {
             /// The operator, with the methods of `state` as its handlers.
@@ -106,7 +118,7 @@ fn function(operator: &Operator) -> RustItem {
             where
                 S: #(#bounds)+*,
             {
-                let state = ::std::sync::Arc::new(state);
+                let state = ::kopf_runtime::SharedState::new(state);
                 #chain
             }
         }

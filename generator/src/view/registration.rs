@@ -18,6 +18,9 @@ use crate::model::param::{Param, ParamType};
 use crate::model::webhook::{Webhook, WebhookEndpoint, WebhookRole};
 use crate::rust::{RustPath, ident};
 
+/// The method that registers the function that builds the state.
+pub(super) const STATE: &str = "state";
+
 /// The registration of one handler.
 pub(super) struct Registration {
     register: &'static str,
@@ -72,7 +75,9 @@ impl Registration {
     pub(super) fn call_on(self, receiver: Expr) -> Expr {
         let method = &self.method;
         let param = self.param.into_iter();
-        let function = if self.has_result {
+        let function = if self.register == STATE {
+            parse_quote!(|cx| ::std::boxed::Box::pin(S::#method(cx #(, #param)*)))
+        } else if self.has_result {
             parse_quote! {
                 |state, cx| ::std::boxed::Box::pin(async move {
                     let result = state.#method(cx #(, #param)*).await?;
@@ -462,7 +467,7 @@ fn other_filters(declaration: Expr, filters: &[HandlerFilter]) -> Expr {
 /// Only functions decide about the whole object.
 fn object_test(test: &FilterTest) -> Expr {
     match test {
-        FilterTest::Predicate(name) => predicate("object", "object", name),
+        FilterTest::Predicate(name) => predicate("when", "cx", name),
         FilterTest::Present => parse_quote!(|_| true),
         FilterTest::Absent | FilterTest::Equals(_) => parse_quote!(|_| false),
     }

@@ -10,6 +10,7 @@ use super::memo;
 use super::method::{TraitMethod, methods};
 use super::phrases::objects;
 use super::stub::{NameStyle, stub};
+use super::unit_test::UnitTestView;
 use crate::dependencies::CrateDependency;
 use crate::load::manifest::API_VERSION;
 use crate::model::hook::Hook;
@@ -21,6 +22,8 @@ use crate::model::operator::{HandledKind, Operator};
 pub struct MainView<'a> {
     /// The name of the operator.
     pub name: &'a str,
+    /// Whether a handler builds the state.
+    pub builds_state: bool,
 }
 
 /// `src/handlers.rs`.
@@ -42,6 +45,8 @@ pub struct KindHandlersView {
     /// The declaration of the memo's type.
     memo: Vec<String>,
     stubs: Vec<String>,
+    /// What follows the `impl`: functions and tests.
+    rest: String,
 }
 
 /// `src/handlers/hooks.rs`.
@@ -59,6 +64,8 @@ pub struct CargoView<'a> {
     pub name: &'a str,
     /// Whether there is a cluster test.
     pub has_cluster_test: bool,
+    /// Whether a unit test calls a handler.
+    pub has_handler_test: bool,
     /// Whether it has a build profile, which only the root of a workspace may have.
     pub has_profile: bool,
     /// The oldest compiler that builds it.
@@ -137,7 +144,23 @@ impl KindHandlersView {
                 .into_iter()
                 .chain(indented(functions))
                 .collect(),
+            rest: String::new(),
         }
+    }
+
+    /// Prepares the user's file for `kind`, with stubs and a unit test of the first handler; none
+    /// if there is nothing to test.
+    #[must_use]
+    pub fn with_test(kind: &HandledKind) -> Option<Self> {
+        let methods = methods(kind);
+        let imports = FileImports::new(kind, &methods);
+        let test = UnitTestView::of_handler(kind, &methods, &imports)?;
+        Some(Self::new(kind).followed_by(test.to_string()))
+    }
+
+    /// The same file with this text at its end.
+    pub(super) fn followed_by(self, rest: String) -> Self {
+        Self { rest, ..self }
     }
 }
 

@@ -6,7 +6,7 @@ use askama::Template;
 
 use super::file_imports::{FileImports, is_in_runtime_prelude};
 use super::layout::{macro_call, opaque_macro_call, signature};
-use super::method::{ContextType, MethodSignature, PredicateArgument, TraitMethod};
+use super::method::{ContextType, MethodSignature, PredicateArgument, TraitMethod, filter_context};
 use crate::model::param::ParamType;
 use crate::rust::{RustPath, RustType};
 use crate::splice::ImportedNames;
@@ -47,12 +47,18 @@ pub fn stub(method: &TraitMethod, names: NameStyle<'_>) -> String {
 /// The stub with another body.
 #[must_use]
 pub(super) fn with_body(method: &TraitMethod, names: NameStyle<'_>, body: Vec<String>) -> String {
-    let mut arguments = vec!["&self".to_owned()];
+    let mut arguments = Vec::new();
+    if !method.shape.builds_state() {
+        arguments.push("&self".to_owned());
+    }
     let (head, argument, result) = match &method.shape {
         MethodSignature::Handler {
             context, result, ..
         } => {
-            let result = names.ty(&context.output(result.as_ref()));
+            let mut result = names.ty(&context.output(result.as_ref()));
+            if method.shape.builds_state() {
+                result.push_str("<Self>");
+            }
             let context = names.ty(&context.ty());
             (
                 format!("async fn {}", method.name),
@@ -124,10 +130,12 @@ fn body(method: &TraitMethod, names: NameStyle<'_>) -> Vec<String> {
         ContextType::Daemon(_) => return daemon_body(name, names, result.is_some()),
         ContextType::Probe => return probe_body(),
         ContextType::Index(..) => return index_body(name, names),
-        ContextType::Startup | ContextType::Cleanup | ContextType::Login => vec![
-            format!("\"{name} was called: attempt {{}}\""),
-            "cx.retry() + 1".to_owned(),
-        ],
+        ContextType::State | ContextType::Startup | ContextType::Cleanup | ContextType::Login => {
+            vec![
+                format!("\"{name} was called: attempt {{}}\""),
+                "cx.retry() + 1".to_owned(),
+            ]
+        }
         ContextType::Timer(_) => vec![
             format!("\"{name} was called: {{}}\""),
             "cx.name()".to_owned(),
@@ -140,6 +148,7 @@ fn body(method: &TraitMethod, names: NameStyle<'_>) -> Vec<String> {
     };
     lines.push(match context {
         _ if result.is_some() => no_result(name, names),
+        ContextType::State => "Ok(Self::default())".to_owned(),
         // Without credentials of its own, an operator uses those that kubectl would use.
         ContextType::Login => format!("{}::infer().await", names.prelude("Credentials")),
         _ => "Ok(())".to_owned(),
@@ -216,6 +225,7 @@ impl NameStyle<'_> {
     fn argument(self, argument: &PredicateArgument) -> String {
         match argument {
             PredicateArgument::Object(object) => format!("&{}", self.ty(object)),
+            PredicateArgument::Context(object) => format!("&{}", self.ty(&filter_context(object))),
             PredicateArgument::Text => "Option<&str>".to_owned(),
             PredicateArgument::Field(field) => format!("Option<&{}>", self.ty(field)),
         }

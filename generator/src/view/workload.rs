@@ -152,7 +152,7 @@ pub fn children(operator: &Operator, handler: &str) -> String {
     let rule = YamlMap::default()
         .with("apiGroups", Yaml::Flow(vec![Yaml::Quoted(String::new())]))
         .with("resources", Yaml::flow(["configmaps"]))
-        .with("verbs", Yaml::flow(["create", "patch"]));
+        .with("verbs", Yaml::flow(["get", "create", "patch"]));
     let why =
         format!("{handler} creates or changes a ConfigMap for each object, by server-side apply");
     let role = YamlMap::object("rbac.authorization.k8s.io/v1", "ClusterRole")

@@ -28,7 +28,7 @@ fn an_operator_may_have_no_kinds() {
 
     use kopf_runtime::Operator;
 
-    const _: () = kopf_runtime::assert_codegen_abi(3);
+    const _: () = kopf_runtime::assert_codegen_abi(4);
 
     /// The operator, with the methods of `state` as its handlers.
     pub fn operator<S>(_state: S) -> Operator {
@@ -67,8 +67,12 @@ fn a_probe_becomes_a_stub_and_takes_no_retries() {
         ),
         ("{probe: disk}, {startup: disk}", "`disk` is named twice"),
         (
+            "{state: one}, {state: other}",
+            "an operator has one function that builds its state",
+        ),
+        (
             "{probe: a, startup: b}",
-            "a handler of the operator has one of `startup`, `cleanup`, `login` and `probe`",
+            "a handler of the operator has one of `state`, `startup`, `cleanup`, `login` and `probe`",
         ),
     ] {
         shell.write("kopf.yaml", &manifest(mistaken));
@@ -81,6 +85,43 @@ fn a_probe_becomes_a_stub_and_takes_no_retries() {
                 cx.set_result(&\"healthy\")?;\n        Ok(())\n    }\n";
     let hooks = fs::read_to_string(shell.here.join("src/handlers/hooks.rs")).expect("a file");
     assert!(hooks.contains(stub), "{hooks}");
+}
+
+#[test]
+fn a_function_builds_the_state_of_all_handlers() {
+    let shell = Shell::with_operator();
+    let handlers = "{state: connect, backoff: 5s, param: here}, {startup: prepare}";
+    let manifest = format!(
+        "apiVersion: kopf-gen.dev/v1\noperator: {{name: widgets, handlers: [{handlers}]}}\n\
+         resources: [{{crd: crds/widget.yaml, handlers: [{{on: create, fn: create}}]}}]\n"
+    );
+    shell.write("kopf.yaml", &manifest);
+    let output = shell.run(&["generate", "--color", "never"]);
+    assert!(output.starts_with("exit 0"), "{output}");
+    for (file, expected) in [
+        (
+            "src/generated.rs",
+            "pub fn operator<S>() -> Operator\nwhere\n    S: widget::WidgetHandlers + hooks::Hooks,\n\
+             {\n    let state = SharedState::<S>::to_be_built();\n",
+        ),
+        (
+            "src/generated/hooks.rs",
+            "|cx| Box::pin(S::connect(cx, \"here\")),",
+        ),
+        (
+            "src/generated/hooks.rs",
+            "    fn connect(\n        cx: &mut StartupContext,\n        param: &str,\n    \
+             ) -> impl Future<Output = HandlerResult<Self>> + Send;\n",
+        ),
+        (
+            "src/handlers/hooks.rs",
+            "    async fn connect(cx: &mut StartupContext, _param: &str) -> HandlerResult<Self> {\n",
+        ),
+        ("src/handlers/hooks.rs", "        Ok(Self::default())\n"),
+    ] {
+        let text = shell.read(file);
+        assert!(text.contains(expected), "{expected}\n{text}");
+    }
 }
 
 #[test]
@@ -141,7 +182,7 @@ fn all_errors_in_handlers_of_the_operator_are_reported() {
     let output = shell.run(&["generate"]);
     for fault in [
         "one is too many",
-        "one of the four is missing",
+        "one of the five is missing",
         "`c` is named twice",
         "`startup` must be a Rust function name, and `Bad` is not",
         "`interval`",

@@ -160,7 +160,7 @@ fn presets_differ_in_their_handlers() {
     assert!(
         shell
             .read("child/deploy/children.yaml")
-            .contains("resources: [configmaps]\n    verbs: [create, patch]\n")
+            .contains("resources: [configmaps]\n    verbs: [get, create, patch]\n")
     );
 }
 

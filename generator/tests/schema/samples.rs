@@ -53,8 +53,8 @@ fn words(key: &str) -> (&'static [&'static str], &'static [&'static str]) {
                 "..",
             ],
         ),
-        "fn" | "timer" | "daemon" | "validate" | "mutate" | "startup" | "cleanup" | "login"
-        | "probe" => (
+        "fn" | "timer" | "daemon" | "validate" | "mutate" | "state" | "startup" | "cleanup"
+        | "login" | "probe" => (
             &[
                 "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p",
                 "type", "async", "match", "x9",

@@ -1,4 +1,5 @@
-//! Reads `operator.handlers`: the startup, cleanup, login and probe handlers.
+//! Reads `operator.handlers`: the function that builds the state, and the startup, cleanup, login
+//! and probe handlers.
 
 use schemars::JsonSchema;
 
@@ -10,32 +11,38 @@ use super::spanned::Spanned;
 use crate::diagnostic::{Code, Span};
 use crate::load::yaml::Node;
 
-/// A handler of the operator itself; one of `startup`, `cleanup`, `login` and `probe` names its
-/// function.
+/// A handler of the operator itself; one of `state`, `startup`, `cleanup`, `login` and `probe` names
+/// its function.
 #[derive(Clone, Debug, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[schemars(extend("oneOf" = [
     {
+        "required": ["state"],
+        "properties": {"state": {"type": "string"}, "startup": {"type": "null"}, "cleanup": {"type": "null"}, "login": {"type": "null"}, "probe": {"type": "null"}},
+    },
+    {
         "required": ["startup"],
-        "properties": {"startup": {"type": "string"}, "cleanup": {"type": "null"}, "login": {"type": "null"}, "probe": {"type": "null"}},
+        "properties": {"state": {"type": "null"}, "startup": {"type": "string"}, "cleanup": {"type": "null"}, "login": {"type": "null"}, "probe": {"type": "null"}},
     },
     {
         "required": ["cleanup"],
-        "properties": {"startup": {"type": "null"}, "cleanup": {"type": "string"}, "login": {"type": "null"}, "probe": {"type": "null"}},
+        "properties": {"state": {"type": "null"}, "startup": {"type": "null"}, "cleanup": {"type": "string"}, "login": {"type": "null"}, "probe": {"type": "null"}},
     },
     {
         "required": ["login"],
-        "properties": {"startup": {"type": "null"}, "cleanup": {"type": "null"}, "login": {"type": "string"}, "probe": {"type": "null"}},
+        "properties": {"state": {"type": "null"}, "startup": {"type": "null"}, "cleanup": {"type": "null"}, "login": {"type": "string"}, "probe": {"type": "null"}},
     },
     {
         "required": ["probe"],
-        "properties": {"startup": {"type": "null"}, "cleanup": {"type": "null"}, "login": {"type": "null"}, "probe": {"type": "string"}},
+        "properties": {"state": {"type": "null"}, "startup": {"type": "null"}, "cleanup": {"type": "null"}, "login": {"type": "null"}, "probe": {"type": "string"}},
     },
 ]))]
 pub struct HookSection {
     /// The place of the entry.
     #[schemars(skip)]
     pub span: Span,
+    /// The name of a function that builds the state of the operator, before all other handlers.
+    pub state: Option<Spanned<String>>,
     /// The name of a function that must succeed before the operator sends its first request.
     pub startup: Option<Spanned<String>>,
     /// The name of a function that is called when all other handlers have ended.
@@ -62,6 +69,8 @@ pub struct HookSection {
 /// The kind of a handler of the operator itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HookKind {
+    /// Called to build the state, before all others.
+    State,
     /// Called before the operator sends its first request.
     Startup,
     /// Called when everything else has ended.
@@ -83,6 +92,7 @@ impl HookSection {
 
     fn functions(&self) -> impl Iterator<Item = (HookKind, &Spanned<String>)> {
         let all = [
+            (HookKind::State, &self.state),
             (HookKind::Startup, &self.startup),
             (HookKind::Cleanup, &self.cleanup),
             (HookKind::Login, &self.login),
@@ -106,6 +116,7 @@ impl ManifestReader<'_> {
         let mut fields = self.fields(node, "a handler of the operator")?;
         let section = HookSection {
             span: fields.place(),
+            state: self.optional_string(&mut fields, "state"),
             startup: self.optional_string(&mut fields, "startup"),
             cleanup: self.optional_string(&mut fields, "cleanup"),
             login: self.optional_string(&mut fields, "login"),
@@ -129,7 +140,7 @@ impl ManifestReader<'_> {
             (None, _) => Some((
                 Code::ManifestMissing,
                 section.span,
-                "one of the four is missing",
+                "one of the five is missing",
             )),
             (Some(_), Some((_, second))) => {
                 Some((Code::ManifestValue, second.span, "one is too many"))
@@ -137,8 +148,8 @@ impl ManifestReader<'_> {
         };
         drop(functions);
         if let Some((code, span, label)) = fault {
-            let message =
-                "a handler of the operator has one of `startup`, `cleanup`, `login` and `probe`";
+            let message = "a handler of the operator has one of `state`, `startup`, `cleanup`, \
+                           `login` and `probe`";
             self.error(code, span, message, label);
             return None;
         }

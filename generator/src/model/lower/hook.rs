@@ -43,6 +43,23 @@ pub(super) fn hooks(manifest: &Manifest, diagnostics: &mut Diagnostics) -> Vec<H
             continue;
         };
         let hook = hook(section, moment, name, method);
+        let builds_state = |kind: HookKind| kind == HookKind::State;
+        let mut others = hooks.iter();
+        if let Some((_, first)) =
+            others.find(|(it, _)| builds_state(it.moment) && builds_state(moment))
+        {
+            let error = Diagnostic::error(
+                Code::ManifestValue,
+                "an operator has one function that builds its state",
+            );
+            diagnostics.push(
+                error
+                    .at(manifest.source, name.span, "a second one")
+                    .at(manifest.source, first.span, "the first one")
+                    .help("build the whole state in one function, or make this one a `startup`"),
+            );
+            continue;
+        }
         if let Some((_, first)) = hooks.iter().find(|(other, _)| other.method == hook.method) {
             diagnostics.push(
                 Diagnostic::error(
@@ -80,6 +97,7 @@ fn hook(section: &HookSection, moment: HookKind, name: &Spanned<String>, method:
 
 fn key(moment: HookKind) -> &'static str {
     match moment {
+        HookKind::State => "`state`",
         HookKind::Startup => "`startup`",
         HookKind::Cleanup => "`cleanup`",
         HookKind::Login => "`login`",

@@ -1,0 +1,85 @@
+//! The unit test in the user's file of handlers, which needs no cluster.
+
+use askama::Template;
+
+use super::file_imports::FileImports;
+use super::method::{ContextType, MethodSignature, TraitMethod};
+use crate::model::operator::HandledKind;
+
+/// A first unit test of a handler, for the end of its file.
+#[derive(Debug, Template)]
+#[template(path = "scaffold/unit_test.rs")]
+pub(super) struct UnitTestView {
+    /// The statement that calls the handler; empty for a test of the children.
+    call: Vec<String>,
+    /// The object, as JSON.
+    object: String,
+}
+
+impl UnitTestView {
+    /// A test of the first change handler; none if the kind has none, or no sample.
+    pub(super) fn of_handler(
+        kind: &HandledKind,
+        methods: &[TraitMethod],
+        imports: &FileImports,
+    ) -> Option<Self> {
+        let method = methods.iter().find(|method| {
+            matches!(
+                method.shape,
+                MethodSignature::Handler {
+                    context: ContextType::Change(_),
+                    param: None,
+                    result: None,
+                }
+            )
+        })?;
+        Some(Self {
+            call: call(&method.name, imports),
+            object: object(kind)?,
+        })
+    }
+
+    /// A test of the children; none if the kind has no sample.
+    pub(super) fn of_children(kind: &HandledKind) -> Option<Self> {
+        Some(Self {
+            call: Vec::new(),
+            object: object(kind)?,
+        })
+    }
+}
+
+/// The call of a handler, in lines as rustfmt breaks them.
+fn call(method: &str, imports: &FileImports) -> Vec<String> {
+    const CHAIN_WIDTH: usize = 60;
+    let state = imports.state();
+    let state = match state.strip_prefix("super::") {
+        Some(_) => format!("super::{state}"),
+        None => state.to_owned(),
+    };
+    let links = [
+        format!("{state}::default()"),
+        format!(".{method}(&mut cx)"),
+        ".await".to_owned(),
+        ".unwrap();".to_owned(),
+    ];
+    let line = links.concat();
+    if line.len() <= CHAIN_WIDTH + 1 {
+        return vec![line];
+    }
+    let [first, others @ ..] = links;
+    let others = others.map(|link| format!("    {link}"));
+    [first].into_iter().chain(others).collect()
+}
+
+/// The sample of the kind, indented for a statement of a test.
+fn object(kind: &HandledKind) -> Option<String> {
+    const INDENT: usize = 8;
+    let text = serde_json::to_string_pretty(kind.sample.as_ref()?).ok()?;
+    let lines = text.lines().enumerate().map(|(number, line)| {
+        let content = line.trim_start();
+        // JSON is indented by two spaces, Rust by four.
+        let spaces = 2 * (line.len() - content.len()) + if number == 0 { 0 } else { INDENT };
+        format!("{:spaces$}{content}", "")
+    });
+    Some(lines.collect::<Vec<_>>().join("\n"))
+}
