@@ -13,9 +13,6 @@ use kopf_runtime::{IndexView, Namespaces};
 use kube::Client;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// The time between two reads of the index, which send no request to the cluster.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let log = tracing_subscriber::fmt().with_writer(std::io::stderr);
@@ -31,7 +28,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let fields = operator.indices().get(FieldByName);
     let mut shown = None;
-    let mut clock = tokio::time::interval(LOOK_EVERY);
+    // Reading an index sends no request to the cluster.
+    let mut clock = tokio::time::interval(Duration::from_secs(1));
     let mut terminated = signal(SignalKind::terminate())?;
     loop {
         tokio::select! {

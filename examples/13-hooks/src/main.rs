@@ -5,5 +5,5 @@ mod generated;
 mod handlers;
 
 fn main() -> std::process::ExitCode {
-    generated::operator(handlers::Operator::default()).main()
+    generated::operator::<handlers::Operator>().main()
 }

@@ -20,8 +20,8 @@ const LIMIT: f64 = 1.5;
 const PAGE: &str = "docs/parity.md";
 
 /// What the entry of a handler in the manifest begins with.
-const HANDLERS: [&str; 8] = [
-    "on", "timer", "daemon", "index", "startup", "cleanup", "validate", "mutate",
+const HANDLERS: [&str; 9] = [
+    "on", "timer", "daemon", "index", "state", "startup", "cleanup", "validate", "mutate",
 ];
 
 /// One row of the table.

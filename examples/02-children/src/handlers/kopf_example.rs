@@ -11,8 +11,11 @@ impl KopfExampleHandlers for Operator {
     async fn create_fn(&self, cx: &mut ChangeContext<KopfExample>) -> HandlerResult<Value> {
         let spec = &cx.object().spec;
         let duration = spec.duration.as_deref().unwrap_or("0");
-        let mut field = EnvVar::default();
-        (field.name, field.value) = ("FIELD".into(), spec.field.clone());
+        let field = EnvVar {
+            name: "FIELD".into(),
+            value: spec.field.clone(),
+            ..EnvVar::default()
+        };
         let mut pod = Pod::default();
         pod.spec.get_or_insert_default().containers = vec![Container {
             name: "the-only-one".into(),

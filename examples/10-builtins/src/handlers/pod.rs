@@ -22,7 +22,7 @@ impl PodHandlers for Operator {
     }
 
     /// Whether the filter of `pod_in_sight` accepts a Pod: Pods that run the cluster are spared.
-    fn is_mortal(&self, pod: &Pod) -> bool {
-        !pod.namespace().is_some_and(|it| it.starts_with("kube-"))
+    fn is_mortal(&self, cx: &FilterContext<Pod>) -> bool {
+        !cx.namespace().is_some_and(|it| it.starts_with("kube-"))
     }
 }

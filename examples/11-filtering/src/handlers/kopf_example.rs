@@ -109,12 +109,12 @@ impl KopfExampleHandlers for Operator {
     }
 
     /// Whether the filter of `object_is_accepted` accepts a KopfExample.
-    fn has_a_field(&self, object: &KopfExample) -> bool {
-        object.spec.field.is_some()
+    fn has_a_field(&self, cx: &FilterContext<KopfExample>) -> bool {
+        cx.object().spec.field.is_some()
     }
 
     /// Whether the filter of `object_has_items` accepts a KopfExample.
-    fn has_items(&self, object: &KopfExample) -> bool {
-        object.spec.items.is_some()
+    fn has_items(&self, cx: &FilterContext<KopfExample>) -> bool {
+        cx.object().spec.items.is_some()
     }
 }

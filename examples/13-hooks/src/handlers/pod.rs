@@ -7,9 +7,6 @@ use tokio::task::AbortHandle;
 use super::Operator;
 use crate::generated::pod::{Pod, PodHandlers};
 
-/// The time between two log lines of a task.
-const PAUSE: Duration = Duration::from_secs(1);
-
 /// The in-memory state of a Pod while the operator runs: its background task.
 #[derive(Debug, Default)]
 pub struct PodTask {
@@ -35,7 +32,7 @@ impl PodHandlers for Operator {
             let work = async move {
                 while !*ending.borrow_and_update() {
                     info!("=> The task of {name} is running");
-                    tokio::time::sleep(PAUSE).await;
+                    tokio::time::sleep(Duration::from_secs(1)).await;
                 }
                 info!("=> The task of {name} has ended");
             };

@@ -39,8 +39,7 @@ impl KopfExampleHandlers for Operator {
     async fn endless(&self, cx: &mut DaemonContext<KopfExample>) -> HandlerResult {
         loop {
             info!("=> Ping from a task that ignores the stop signal");
-            let object = cx.changed().await;
-            info!("=> The field is {:?} now", object.spec.field);
+            info!("=> The field is {:?} now", cx.changed().await.spec.field);
         }
     }
 }

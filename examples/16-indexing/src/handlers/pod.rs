@@ -17,11 +17,7 @@ impl PodHandlers for Operator {
 
     /// Returns the keys and values of a Pod in the index `by_label`.
     async fn by_label(&self, cx: &mut IndexContext<Pod>) -> IndexResult<ByLabel> {
-        let labels = cx.object().labels().iter();
-        let entries = labels.map(|(label, value)| {
-            let key = (label.clone(), value.clone());
-            (key, cx.name().to_owned())
-        });
-        Ok(entries.collect())
+        let labels = cx.object().labels().clone().into_iter();
+        Ok(labels.map(|label| (label, cx.name().to_owned())).collect())
     }
 }

@@ -23,8 +23,8 @@ impl EphemeralVolumeClaimHandlers for Operator {
 
     /// Called when `spec.size` of an EphemeralVolumeClaim is changed by an update.
     async fn resize(&self, cx: &mut FieldContext<EphemeralVolumeClaim, Quantity>) -> HandlerResult {
-        keep_claim(cx).await?;
-        info!("PVC child is resized: {:?}", cx.new_value());
+        let pvc = keep_claim(cx).await?;
+        info!("PVC child is resized: {}", pvc.name_any());
         Ok(())
     }
 

@@ -255,7 +255,7 @@ impl EphemeralVolumeClaimHandlers for Operator {
     /// Whether the filter of `combined` accepts an EphemeralVolumeClaim.
     /// Whether the filter of `beat` accepts an EphemeralVolumeClaim.
     /// Whether the filter of `mirror` accepts an EphemeralVolumeClaim.
-    fn is_due(&self, _object: &EphemeralVolumeClaim) -> bool {
+    fn is_due(&self, _cx: &FilterContext<EphemeralVolumeClaim>) -> bool {
         true
     }
 
@@ -265,7 +265,7 @@ impl EphemeralVolumeClaimHandlers for Operator {
     }
 
     /// Whether the filter of `combined` accepts an EphemeralVolumeClaim.
-    fn is_late(&self, _object: &EphemeralVolumeClaim) -> bool {
+    fn is_late(&self, _cx: &FilterContext<EphemeralVolumeClaim>) -> bool {
         true
     }
 
@@ -324,7 +324,26 @@ impl EphemeralVolumeClaimHandlers for Operator {
     }
 
     /// Whether the filter of `anything` accepts the reviewed object.
-    fn is_any_due(&self, _object: &Value) -> bool {
+    fn is_any_due(&self, _cx: &FilterContext<Value>) -> bool {
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kopf_runtime::TestContext;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn create_pvc_changes_nothing_yet() {
+        let object = json!({
+            "spec": {
+                "size": 1
+            }
+        });
+        let mut cx = TestContext::new(&object).change();
+        Operator::default().create_pvc(&mut cx).await.unwrap();
+        assert_eq!(cx.changes(), json!({}));
     }
 }

@@ -72,7 +72,7 @@ impl ToysHandlers for Operator {
     }
 
     /// Whether the filter of `toy_changed` accepts a DynamicObject.
-    fn is_toy(&self, _object: &DynamicObject) -> bool {
+    fn is_toy(&self, _cx: &FilterContext<DynamicObject>) -> bool {
         true
     }
 
