@@ -318,7 +318,7 @@ impl FieldHandler {
         self.field_test(FieldTest::Transition { old, new })
     }
 
-    pub(crate) fn path(&self) -> FieldPath {
+    fn path(&self) -> FieldPath {
         field_path(self.field)
     }
 
@@ -424,8 +424,30 @@ impl SubHandler {
 
     /// Only if the object has this field. If the handler is about changes, the field must have
     /// changed.
-    pub fn field(mut self, path: &str) -> Self {
-        self.options.filters.field = Some(FieldFilter::any(field_path(path)));
+    ///
+    /// The path begins at the object, also below a handler with a field of its own.
+    pub fn field(self, path: &str) -> Self {
+        self.field_test(path, FieldTest::Any)
+    }
+
+    /// Only if the value of this field passes the test, before or after the change.
+    pub fn value(self, path: &str, test: impl Into<Combined<ValueTest>>) -> Self {
+        self.field_test(path, FieldTest::Value(test.into()))
+    }
+
+    /// Only if the old and the new value of this field pass the tests.
+    pub fn transition(
+        self,
+        path: &str,
+        old: Option<Combined<ValueTest>>,
+        new: Option<Combined<ValueTest>>,
+    ) -> Self {
+        self.field_test(path, FieldTest::Transition { old, new })
+    }
+
+    fn field_test(mut self, path: &str, test: FieldTest) -> Self {
+        let path = field_path(path);
+        self.options.filters.field = Some(FieldFilter { path, test });
         self
     }
 

@@ -208,11 +208,8 @@ where
         handler: FieldHandler,
         function: for<'a> fn(&'a S, &'a mut FieldContext<K, F>) -> BoxFuture<'a, HandlerResult>,
     ) -> Self {
-        let adapter = FieldAdapter {
-            state: self.state.clone(),
-            field: handler.path(),
-            function,
-        };
+        let state = self.state.clone();
+        let adapter = FieldAdapter { state, function };
         self.with(
             handler.declare(),
             &HandlerFunction::Change(Arc::new(adapter)),

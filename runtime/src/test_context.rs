@@ -16,8 +16,9 @@ use kopf_core::handler::registry::Registry;
 use kopf_core::handler::watch_selectors::WatchSelectors;
 use kopf_core::lifecycle::Lifecycle;
 use kopf_core::object::ObjectView;
-use kopf_core::object::diff::{Baseline, OldValue};
+use kopf_core::object::diff::Baseline;
 use kopf_core::object::hashed::HashedState;
+use kopf_core::object::path::FieldPath;
 use kopf_core::persistence::Persistence;
 use kopf_core::selection::DiscoveredResource;
 use kopf_core::turn::TurnInput;
@@ -31,7 +32,6 @@ use serde_json::{Value, json};
 use self::refusing_client::refusing_client;
 use crate::client::requests::KindApi;
 use crate::client::resource::{KindName, KindSpec, Scope, StatusSubresource};
-use crate::context::Old;
 use crate::context::background::BackgroundInputs;
 use crate::context::change::{ChangeContext, ChangeInputs};
 use crate::context::daemon::DaemonContext;
@@ -226,19 +226,12 @@ impl TestContext {
     /// # Panics
     /// If the object or the field does not fit its type.
     pub fn field<K: DeserializeOwned, F: DeserializeOwned>(self, path: &str) -> FieldContext<K, F> {
-        let path = field_path(path);
-        let cx: ChangeContext<K> = self.change();
-        let (old, new) = {
-            let change = cx.observed();
-            let new = path.resolve(change.new.as_value()).map(decode);
-            let old = match change.old.value_at(&path, &change.new) {
-                OldValue::Absent => Old::Absent,
-                OldValue::Known(value) => Old::Known(decode(&value)),
-                OldValue::Unknown => Old::Unknown,
-            };
-            (old, new)
+        let field = field_path(path);
+        let inputs = ChangeInputs {
+            field,
+            ..self.change_inputs()
         };
-        FieldContext::new(cx, old, new)
+        fitting(FieldContext::new(inputs))
     }
 
     /// The context of an event handler.
@@ -368,6 +361,7 @@ impl TestContext {
             situation,
             diff: Arc::new(diff),
             handler: self.handler.clone(),
+            field: FieldPath::root(),
             changing: false,
             param: None,
             retry: self.retry,

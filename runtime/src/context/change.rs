@@ -6,9 +6,9 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use kopf_core::cause::Reason;
-use kopf_core::cause::detect::ObservedChange;
 use kopf_core::handler::{HandlerId, HandlerSpec};
 use kopf_core::object::diff::{Baseline, Diff};
+use kopf_core::object::path::FieldPath;
 use kopf_core::turn::TurnInput;
 use kopf_core::turn::sub::SubTurn;
 use serde::Serialize;
@@ -23,9 +23,9 @@ use super::accessors::{
 use super::blocking::blocking_accessors;
 use super::draft::{DraftSlot, DraftSource, draft_accessors};
 use crate::handler::SubHandler;
-use crate::handler::error::HandlerResult;
 use crate::handler::patch::Patch;
 use crate::process::execute::handler_scope::HandlerScope;
+use crate::process::execute::invoke;
 use crate::settings::ExecutionSettings;
 
 /// The context of a change handler: one change of an object.
@@ -38,7 +38,7 @@ pub struct ChangeContext<K> {
     pub(super) inputs: ChangeInputs,
     /// Behind a lock only so that a reference to the context can be sent to other threads, as a
     /// handler does that holds one across an `await`; it is never contended.
-    registered: Mutex<Vec<RegisteredSubHandler<K>>>,
+    registered: Mutex<Vec<RegisteredSubHandler>>,
     pub(crate) draft: DraftSlot<K>,
     pub(crate) effects: HandlerEffects,
 }
@@ -54,6 +54,8 @@ pub(crate) struct ChangeInputs {
     /// From the last handled state to the current one; for a field handler, within that field.
     pub(crate) diff: Arc<Diff>,
     pub(crate) handler: HandlerId,
+    /// The field of the handler, or of the handler above it; otherwise the whole object.
+    pub(crate) field: FieldPath,
     /// True if the handler and its sub-handlers run only if their field changed.
     pub(crate) changing: bool,
     pub(crate) param: Option<Arc<Value>>,
@@ -63,13 +65,19 @@ pub(crate) struct ChangeInputs {
 }
 
 /// A sub-handler and its function, registered by a handler that runs.
-pub(super) struct RegisteredSubHandler<K> {
+pub(super) struct RegisteredSubHandler {
     pub(super) handler: SubHandler,
-    pub(super) function: SubFunction<K>,
+    pub(super) function: SubFunction,
 }
 
-pub(super) type SubFunction<K> =
-    Box<dyn for<'a> FnOnce(&'a mut ChangeContext<K>) -> BoxFuture<'a, HandlerResult> + Send>;
+/// A sub-handler without its types: makes one attempt, for at most the given time.
+pub(super) type SubFunction = Box<
+    dyn FnOnce(
+            ChangeInputs,
+            Option<Duration>,
+        ) -> BoxFuture<'static, (invoke::CallEnd, HandlerEffects)>
+        + Send,
+>;
 
 /// The patch, result and sub-handlers of one call of a handler, even if it failed.
 #[derive(Debug, Default)]
@@ -87,12 +95,16 @@ pub(crate) struct ResultSlot(Mutex<Option<Value>>);
 // === impl ChangeInputs ===
 
 impl ChangeInputs {
-    /// The differences that concern a handler: those within its field, if it has one.
-    pub(crate) fn diff_for(&self, spec: &HandlerSpec) -> Arc<Diff> {
-        let sight = &self.situation.change;
-        match spec.field() {
-            Some(field) => Arc::new(sight.old.diff_at(field, &sight.new)),
-            None => Arc::clone(&self.diff),
+    /// Restricts the inputs to the field of a handler, if it has one.
+    pub(crate) fn within_field_of(self, spec: &HandlerSpec) -> Self {
+        let Some(field) = spec.field() else {
+            return self;
+        };
+        let change = &self.situation.change;
+        Self {
+            diff: Arc::new(change.old.diff_at(field, &change.new)),
+            field: field.clone(),
+            ..self
         }
     }
 }
@@ -152,13 +164,9 @@ impl<K> ChangeContext<K> {
         }
     }
 
-    pub(super) fn registered(&mut self) -> &mut Vec<RegisteredSubHandler<K>> {
+    pub(super) fn registered(&mut self) -> &mut Vec<RegisteredSubHandler> {
         let registered = self.registered.get_mut();
         registered.unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn observed(&self) -> &ObservedChange {
-        &self.inputs.situation.change
     }
 
     /// The object as it is now.

@@ -1,7 +1,6 @@
 //! Sub-handlers: parts of a change handler with their own progress, retries and timeouts.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
@@ -13,7 +12,10 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tracing::Instrument as _;
 
-use super::change::{ChangeContext, ChangeInputs, RegisteredSubHandler, SubFunction};
+use super::change::{
+    ChangeContext, ChangeInputs, HandlerEffects, RegisteredSubHandler, SubFunction,
+};
+use super::field::FieldContext;
 use super::filter::{FilterMemo, FilterScope};
 use crate::events::span;
 use crate::handler::SubHandler;
@@ -30,10 +32,42 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
         handler: SubHandler,
         function: impl for<'a> FnOnce(&'a mut Self) -> BoxFuture<'a, HandlerResult> + Send + 'static,
     ) {
-        self.registered().push(RegisteredSubHandler {
-            handler,
-            function: Box::new(function),
+        let function: SubFunction = Box::new(move |inputs, limit| {
+            Box::pin(async move {
+                let mut cx = match K::deserialize(&*inputs.situation.body) {
+                    Ok(object) => Self::new(object, inputs),
+                    Err(error) => return undecodable(&error),
+                };
+                let end = invoke::supervised(function(&mut cx), limit).await;
+                (cx.after(end).await, cx.effects)
+            })
         });
+        self.registered()
+            .push(RegisteredSubHandler { handler, function });
+    }
+
+    /// Registers a sub-handler as [`sub`](Self::sub) does; its context has the old and the new
+    /// value of its field. Without a field of its own, it is that of the handler above it, or the
+    /// essence of the whole object.
+    pub fn sub_field<F: DeserializeOwned + Send + Sync + 'static>(
+        &mut self,
+        handler: SubHandler,
+        function: impl for<'a> FnOnce(&'a mut FieldContext<K, F>) -> BoxFuture<'a, HandlerResult>
+        + Send
+        + 'static,
+    ) {
+        let function: SubFunction = Box::new(move |inputs, limit| {
+            Box::pin(async move {
+                let mut cx = match FieldContext::new(inputs) {
+                    Ok(cx) => cx,
+                    Err(error) => return undecodable(&error),
+                };
+                let end = invoke::supervised(function(&mut cx), limit).await;
+                (cx.after(end).await, std::mem::take(&mut cx.effects))
+            })
+        });
+        self.registered()
+            .push(RegisteredSubHandler { handler, function });
     }
 
     /// Calls the sub-handlers that are registered so far and are due.
@@ -96,18 +130,6 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
         }
     }
 
-    /// Calls a sub-handler, and then the sub-handlers that it registered itself.
-    fn call(
-        &mut self,
-        function: SubFunction<K>,
-        limit: Option<Duration>,
-    ) -> BoxFuture<'_, invoke::CallEnd> {
-        Box::pin(async move {
-            let end = invoke::supervised(function(self), limit).await;
-            self.after(end).await
-        })
-    }
-
     /// Runs the sub-handlers after a call that succeeded, and returns how the whole ended.
     pub(crate) async fn after(&mut self, end: invoke::CallEnd) -> invoke::CallEnd {
         match self.draft.settle_at(end, &self.effects.patch) {
@@ -121,7 +143,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
         cycle: &mut SubTurn,
         spec: &HandlerSpec,
         param: Option<Arc<Value>>,
-        function: SubFunction<K>,
+        function: SubFunction,
     ) {
         let id: &HandlerId = &spec.id;
         let reason = self.inputs.situation.change.reason;
@@ -131,33 +153,20 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
                 let inputs = ChangeInputs {
                     handler: id.clone(),
                     param,
-                    diff: self.inputs.diff_for(spec),
                     retry: allowance.retry,
                     started: allowance.started,
                     runtime: allowance.runtime,
                     ..self.inputs.clone()
                 };
-                match K::deserialize(&*inputs.situation.body) {
-                    Err(error) => invoke::CallEnd::Undecodable(error.to_string()).into_outcome(
-                        None,
-                        reason,
-                        &spec.policy,
-                    ),
-                    Ok(object) => {
-                        let mut cx = Self::new(object, inputs);
-                        let span = span::handler(id.as_str(), allowance.retry);
-                        let end = cx
-                            .call(function, allowance.time_left)
-                            .instrument(span)
-                            .await;
-                        let result = cx.effects.result.take();
-                        for nested in std::mem::take(&mut cx.effects.subs) {
-                            cycle.absorb(nested);
-                        }
-                        self.effects.absorb(cx.effects);
-                        end.into_outcome(result, reason, &spec.policy)
-                    }
+                let span = span::handler(id.as_str(), allowance.retry);
+                let call = function(inputs.within_field_of(spec), allowance.time_left);
+                let (end, mut effects) = call.instrument(span).await;
+                let result = effects.result.take();
+                for nested in std::mem::take(&mut effects.subs) {
+                    cycle.absorb(nested);
                 }
+                self.effects.absorb(effects);
+                end.into_outcome(result, reason, &spec.policy)
             }
         };
         if let Outcome::Success(result) = &outcome {
@@ -176,4 +185,10 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
         };
         report::report_call(&finished, &self.inputs.scope);
     }
+}
+
+/// The end of a call whose object or field does not fit its type.
+fn undecodable(error: &serde_json::Error) -> (invoke::CallEnd, HandlerEffects) {
+    let end = invoke::CallEnd::Undecodable(error.to_string());
+    (end, HandlerEffects::default())
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kopf_core::handler::HandlerSpec;
 use kopf_core::machine::object::{CallReport, HandlerCall, ObjectInput};
+use kopf_core::object::path::FieldPath;
 use kopf_core::turn::Turn;
 use kopf_core::turn::tracker::HandlerAttempt;
 use tracing::{Instrument as _, warn};
@@ -57,21 +58,21 @@ impl ObjectHandling<'_> {
         attempt: HandlerAttempt,
     ) -> ChangeInputs {
         let input = turn.input().clone();
-        let mut facts = ChangeInputs {
+        let inputs = ChangeInputs {
             scope: self.handler_scope(handler.memos),
             execution: self.settings.execution.clone(),
             diff: Arc::new(input.change.diff.clone()),
             situation: input,
             subs: Arc::new(turn.sub(&spec.id, [], Timestamp::now())),
             handler: spec.id.clone(),
+            field: FieldPath::root(),
             changing: spec.trigger.needs_change(),
             param: handler.param.clone(),
             retry: attempt.retry,
             started: attempt.started,
             runtime: attempt.runtime,
         };
-        facts.diff = facts.diff_for(spec);
-        facts
+        inputs.within_field_of(spec)
     }
 
     /// Reports how a call ended.

@@ -7,11 +7,8 @@ pub(crate) mod webhook;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use kopf_core::object::diff::OldValue;
-use kopf_core::object::path::FieldPath;
 use serde::de::DeserializeOwned;
 
-use crate::context::Old;
 use crate::context::background::BackgroundInputs;
 use crate::context::change::{ChangeContext, ChangeInputs, HandlerEffects};
 use crate::context::daemon::DaemonContext;
@@ -70,7 +67,6 @@ pub(crate) struct ChangeAdapter<K, S> {
 
 pub(crate) struct FieldAdapter<K, F, S> {
     pub(crate) state: SharedState<S>,
-    pub(crate) field: FieldPath,
     pub(crate) function:
         for<'a> fn(&'a S, &'a mut FieldContext<K, F>) -> BoxFuture<'a, HandlerResult>,
 }
@@ -123,23 +119,10 @@ where
 {
     fn call(&self, inputs: ChangeInputs, limit: Option<Duration>) -> BoxFuture<'_, AttemptResult> {
         Box::pin(async move {
-            let sight = &inputs.situation.change;
-            let decoded = K::deserialize(&*inputs.situation.body).and_then(|object| {
-                let new = self.field.resolve(sight.new.as_value());
-                let new = new.map(F::deserialize).transpose()?;
-                Ok((object, new))
-            });
-            let (object, new) = match decoded {
-                Ok(decoded) => decoded,
+            let mut cx = match FieldContext::new(inputs) {
+                Ok(cx) => cx,
                 Err(error) => return AttemptResult::undecodable(&error),
             };
-            let old = match sight.old.value_at(&self.field, &sight.new) {
-                OldValue::Absent => Old::Absent,
-                // The stored state may be older than the type: a value that does not decode is unknown.
-                OldValue::Known(value) => F::deserialize(value).map_or(Old::Unknown, Old::Known),
-                OldValue::Unknown => Old::Unknown,
-            };
-            let mut cx = FieldContext::new(ChangeContext::new(object, inputs), old, new);
             let end = supervised((self.function)(self.state.get(), &mut cx), limit).await;
             let end = cx.after(end).await;
             AttemptResult {

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::*;
 use crate::HandlerResult;
+use crate::context::Old;
 use crate::handler::SubHandler;
 use crate::handler::memo::Memo;
 

@@ -285,6 +285,36 @@ async fn each_sub_handler_has_its_own_progress_and_does_not_use_retries_of_its_p
 }
 
 #[tokio::test]
+async fn sub_handlers_are_filtered_by_the_values_of_their_field_and_get_them() -> TestResult {
+    compare("subhandler_filters", async |run| {
+        run.start().await?;
+        let gold = json!({"metadata": {"labels": {"tier": "gold"}}, "spec": {"size": 1}});
+        run.create("one", gold).await?;
+        run.note_settled_with("one", 1).await?;
+        for size in 2..=3 {
+            run.merge("one", json!({"spec": {"size": size}})).await?;
+            run.note_settled_with("one", size).await?;
+        }
+        run.merge("one", json!({"spec": {"size": null, "other": 1}}))
+            .await?;
+        run.note("one", "without a size", |it| {
+            is_settled(it) && last_handled(it)["spec"] == json!({"other": 1})
+        })
+        .await?;
+        run.merge("one", json!({"spec": {"size": 2}})).await?;
+        run.note_settled_with("one", 2).await?;
+        run.merge("one", json!({"metadata": {"labels": {"tier": "lead"}}}))
+            .await?;
+        run.note("one", "relabelled", |it| {
+            let handled = last_handled(it);
+            is_settled(it) && handled["metadata"]["labels"] == json!({"tier": "lead"})
+        })
+        .await
+    })
+    .await
+}
+
+#[tokio::test]
 async fn events_posted_by_handlers_look_the_same() -> TestResult {
     compare("posted", async |run| {
         run.start().await?;

@@ -21,7 +21,8 @@ fn main() -> ExitCode {
         status: StatusSubresource::Present,
     };
     let handlers = scenarios::named(&variable("SCENARIO"), widgets);
-    let operator = Operator::new("parity-operator").resource(handlers);
+    let operator = Operator::new("parity-operator");
+    let operator = handlers.into_iter().fold(operator, Operator::resource);
     match env::var("MANAGED") {
         Ok(name) => operator
             .webhooks(webhooks(&name, &variable("CERTS")))

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use kopf_runtime::{
     AdmissionError, AdmissionResult, ChangeContext, ChangeHandler, Combined, DaemonHandler,
-    ErrorMode, EventHandler, EventSeverity, FieldHandler, HandlerError, HandlerResult,
-    MutationContext, On, Operation, Resource, ResourceHandlers, ResourceSpec, SubHandler, TextTest,
-    TimerHandler, ValidationContext, ValueTest, WatchEventType, WebhookHandler, WhenTest,
+    ErrorMode, EventHandler, EventSeverity, FieldContext, FieldHandler, HandlerError,
+    HandlerResult, Lifecycle, MutationContext, On, Operation, Reason, Resource, ResourceHandlers,
+    ResourceSpec, Selector, SubHandler, TextTest, TimerHandler, ValidationContext, ValueTest,
+    WatchEventType, WebhookHandler, WhenTest,
 };
 use serde_json::{Value, json};
 
@@ -20,7 +21,10 @@ type Widgets = Resource<Value, ()>;
 ///
 /// # Panics
 /// If there is no such scenario.
-pub(crate) fn named(name: &str, widgets: ResourceSpec) -> ResourceHandlers {
+pub(crate) fn named(name: &str, widgets: ResourceSpec) -> Vec<ResourceHandlers> {
+    if name == "selected_admission" {
+        return selected_admission(widgets).into();
+    }
     let widgets = Resource::new(widgets, &Arc::new(()));
     let handlers = match name {
         "admission" => admission(widgets),
@@ -47,6 +51,7 @@ pub(crate) fn named(name: &str, widgets: ResourceSpec) -> ResourceHandlers {
         "resume" => resume(widgets),
         "resume_deleted" => resume_deleted(widgets),
         "stealth" => stealth(widgets),
+        "subhandler_filters" => subhandler_filters(widgets),
         "subhandlers" => subhandlers(widgets),
         "superseded" => superseded(widgets),
         "takeover" => takeover(widgets),
@@ -56,7 +61,41 @@ pub(crate) fn named(name: &str, widgets: ResourceSpec) -> ResourceHandlers {
         "update_with_diff" => update_with_diff(widgets),
         unknown => panic!("there is no scenario `{unknown}`"),
     };
-    handlers.build()
+    vec![handlers.build()]
+}
+
+fn selected_admission(widgets: ResourceSpec) -> [ResourceHandlers; 3] {
+    let category = std::env::var("CATEGORY").expect("the parity tests set CATEGORY");
+    let by_category: Widgets = Resource::selected(Selector::category(category), &Arc::new(()));
+    let by_category = by_category
+        .validate(
+            WebhookHandler::new("by_category"),
+            |(), cx: &mut ValidationContext<Value>| {
+                cx.warn(format!("{} by category", cx.resource().kind));
+                Box::pin(async { Ok(()) })
+            },
+        )
+        .mutate(
+            WebhookHandler::new("complete"),
+            |(), cx: &mut MutationContext<Value>| {
+                cx.patch().set("spec.size", 3);
+                Box::pin(async { Ok(()) })
+            },
+        );
+    let group = Selector::everything().in_group(widgets.group);
+    let by_group: Widgets = Resource::selected(group, &Arc::new(()));
+    let by_group = by_group.validate(
+        WebhookHandler::new("by_group").operations([Operation::Create]),
+        |(), cx: &mut ValidationContext<Value>| {
+            cx.warn(format!("{} by group", cx.resource().kind));
+            Box::pin(async { Ok(()) })
+        },
+    );
+    let widgets: Widgets = Resource::new(widgets, &Arc::new(()));
+    let widgets = widgets.event(EventHandler::new("watched"), |(), _| {
+        Box::pin(async { Ok(()) })
+    });
+    [by_category.build(), by_group.build(), widgets.build()]
 }
 
 fn admission(widgets: Widgets) -> Widgets {
@@ -505,6 +544,69 @@ fn subhandlers(widgets: Widgets) -> Widgets {
             Ok(cx.set_result(&json!({"parent": true}))?)
         })
     })
+}
+
+fn subhandler_filters(widgets: Widgets) -> Widgets {
+    widgets
+        .change(ChangeHandler::new("create_fn", On::create()), |(), cx| {
+            Box::pin(filtered_parts(cx))
+        })
+        .change(ChangeHandler::new("update_fn", On::update()), |(), cx| {
+            Box::pin(filtered_parts(cx))
+        })
+        .field(
+            FieldHandler::new("spec_fn", "spec"),
+            |(), cx: &mut FieldContext<Value, Value>| {
+                Box::pin(async move {
+                    note_field_change(cx);
+                    let two = Some(ValueTest::Equals(json!(2)).into());
+                    note_part(
+                        cx,
+                        SubHandler::new("two").transition("spec.size", None, two),
+                    );
+                    note_part(cx, SubHandler::new("whole"));
+                    cx.run_subs_by(&Lifecycle::AllAtOnce).await
+                })
+            },
+        )
+}
+
+async fn filtered_parts(cx: &mut ChangeContext<Value>) -> HandlerResult {
+    note_change(cx);
+    let size = "spec.size";
+    let equals = |value: i64| Combined::One(ValueTest::Equals(json!(value)));
+    let (present, absent) = (ValueTest::Present.into(), ValueTest::Absent.into());
+    note_part(cx, SubHandler::new("any").field(size));
+    note_part(cx, SubHandler::new("two").value(size, equals(2)));
+    if cx.reason() == Reason::Update {
+        for part in [
+            SubHandler::new("from_one").transition(size, Some(equals(1)), None),
+            SubHandler::new("to_three").transition(size, None, Some(equals(3))),
+            SubHandler::new("one_to_two").transition(size, Some(equals(1)), Some(equals(2))),
+            SubHandler::new("appeared").transition(
+                size,
+                Some(Combined::clone(&absent)),
+                Some(Combined::clone(&present)),
+            ),
+            SubHandler::new("gone").transition(size, Some(present), Some(absent)),
+        ] {
+            note_part(cx, part);
+        }
+    }
+    let gold = ValueTest::Equals(json!("gold"));
+    note_part(
+        cx,
+        SubHandler::new("gold").value("metadata.labels.tier", gold),
+    );
+    note_part(cx, SubHandler::new("whole"));
+    cx.run_subs_by(&Lifecycle::AllAtOnce).await
+}
+
+fn note_part(cx: &mut ChangeContext<Value>, part: SubHandler) {
+    cx.sub_field(part, |cx: &mut FieldContext<Value, Value>| {
+        note_field_change(cx);
+        Box::pin(async { Ok(()) })
+    });
 }
 
 fn events(widgets: Widgets) -> Widgets {
