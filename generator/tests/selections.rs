@@ -173,7 +173,6 @@ fn invalid_selections_are_errors() {
   - {{select: everything, builtin: v1/Pod, {echo}}}
   - {{select: {{group: a}}, as: not_a_type, {echo}}}
   - {{builtin: v1/Node, as: Nodes, {echo}}}
-  - {{select: {{group: b}}, admission: [{{validate: check}}]}}
 "
         ))
     );
@@ -181,6 +180,42 @@ fn invalid_selections_are_errors() {
         "misspelled",
         report("  - {select: {categroy: all}}\n  - {select: everthing}\n  - {select: [a]}\n")
     );
+}
+
+#[test]
+fn webhooks_of_a_selection_are_registered_without_permissions_for_its_kinds() {
+    let resources = "  - select: {category: toys}
+    as: Toys
+    admission:
+      - {validate: check, persistent: false, labels: {owner: present}}
+      - {mutate: complete, ignore_failures: true}
+";
+    let made = Crate::new(resources);
+    let output = made.generate();
+    assert!(output.starts_with("exit 0"), "{output}");
+    let rejects = "warning[KG0621]: while the operator does not answer, the API server rejects \
+                   requests for all kinds of {category: toys}";
+    assert_eq!(output.matches(rejects).count(), 1, "{output}");
+    let module = made.read("src/generated/toys.rs");
+    assert!(module.contains(".validate("), "{module}");
+    let stubs = made.read("src/handlers/toys.rs");
+    let method = "async fn check(&self, cx: &mut ValidationContext<DynamicObject>)";
+    assert!(stubs.contains(method), "{stubs}");
+    let rbac = made.read("deploy/rbac.yaml");
+    assert!(
+        rbac.contains("resources: [customresourcedefinitions]"),
+        "{rbac}"
+    );
+    assert!(!rbac.contains("resources: [\"*\"]"), "{rbac}");
+    assert!(!output.contains("KG0653"), "{output}");
+
+    let file = made.read("kopf.yaml").replace(
+        "{name: toys}",
+        "{name: toys, admission: {configuration: cert-manager}}",
+    );
+    fs::write(made.folder.path().join("kopf.yaml"), file).expect("writable");
+    let output = made.run(&["validate"]);
+    assert!(output.contains("error[KG0652]"), "{output}");
 }
 
 #[test]

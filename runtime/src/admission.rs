@@ -18,6 +18,7 @@ mod options;
 mod reviewer;
 pub(crate) mod running_webhooks;
 mod secret;
+pub(crate) mod selected_kinds;
 mod server;
 mod tls;
 mod tunnel;

@@ -307,10 +307,11 @@ codes! {
     /// object of every such kind, also in namespaces of the system. Restrict the handlers with
     /// `labels` or `when`; `on: event` writes nothing.
     WideWrites = "KG0651",
-    /// A selection has no webhooks.
+    /// The webhooks of a selection need a configuration that the operator writes.
     ///
-    /// A webhook configuration names its kinds before their first request, and a webhook on all
-    /// kinds can stop the whole cluster. Name the kinds with `crd` or `builtin`.
+    /// Only the cluster knows the kinds of a selection. The operator lists them in the webhook
+    /// configuration while it runs, and a file for cert-manager cannot. Name the kinds with `crd` or
+    /// `builtin`, or leave out `configuration: cert-manager`.
     SelectedWebhook = "KG0652",
     /// The permissions of the operator are as wide as its selection.
     ///

@@ -28,9 +28,7 @@ use super::resource::CustomResource;
 use super::shared_types;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Span};
 use crate::load::crd::Crd;
-use crate::load::manifest::{
-    ConfigurationOwner, Manifest, OneOrMany, ResourceSection, SettingsSection, TunedSection,
-};
+use crate::load::manifest::{Manifest, OneOrMany, ResourceSection, SettingsSection, TunedSection};
 use crate::load::names::{NameRule, QuotedName};
 use crate::load::schema::Schema;
 
@@ -165,7 +163,7 @@ fn lower_handlers(
             source: manifest.source,
             kind,
             schema: schema(crds, section, kind),
-            unmanaged_webhooks: unmanaged_webhooks(manifest),
+            unmanaged_webhooks: webhook::unmanaged(manifest),
             kind_types: &kind_types,
             diagnostics,
         };
@@ -186,14 +184,6 @@ fn schema<'c>(
     let versions = &file.crds.iter().find(same)?.versions;
     let version = versions.iter().find(|version| version.name == kind.version);
     version.map(|version| &version.schema)
-}
-
-/// The place where the manifest leaves the webhook configurations to cert-manager, so that they
-/// stay when the operator stops.
-fn unmanaged_webhooks(manifest: &Manifest) -> Option<Span> {
-    let admission = manifest.operator.admission.as_ref()?;
-    let configuration = admission.configuration?;
-    (configuration.value == ConfigurationOwner::CertManager).then_some(configuration.span)
 }
 
 fn namespaces(manifest: &Manifest) -> Vec<String> {

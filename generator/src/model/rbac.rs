@@ -118,7 +118,8 @@ fn event_rules(operator: &Operator) -> Vec<RbacRule> {
 /// Lets the operator notice a CRD that is installed later.
 fn definition_rule(operator: &Operator) -> Option<RbacRule> {
     let watched = operator.kinds.iter().filter(|kind| kind.is_watched());
-    if watched.clone().any(|kind| kind.selector().is_some()) {
+    let mut kinds = operator.kinds.iter();
+    if kinds.any(|kind| kind.selector().is_some()) {
         return Some(RbacRule {
             scope: RuleScope::Cluster,
             groups: vec!["apiextensions.k8s.io".to_owned()],

@@ -1,8 +1,8 @@
 //! `deploy/webhooks.yaml`: the Service, certificates and configurations of an operator's webhooks.
 
 use kopf_core::admission::configuration::{
-    Address, ClientConfig, ConfigurationError, ConfiguredWebhook as Configured, SYSTEM_NAMESPACES,
-    WebhookNamespaces, entries,
+    Address, ClientConfig, ConfigurationError, ConfiguredWebhook as Configured, ReviewedKinds,
+    SYSTEM_NAMESPACES, WebhookNamespaces, entries,
 };
 use kopf_core::admission::{
     ConfigurationLifetime, FailurePolicy, Operation as CoreOperation, SideEffects,
@@ -141,9 +141,18 @@ fn configuration(
     let webhooks: Vec<_> = specs
         .iter()
         .map(|(kind, spec)| Configured {
-            group: &kind.group,
-            version: &kind.version,
-            plural: &kind.plural,
+            kinds: match kind.selector() {
+                // Only the running operator knows the resources.
+                Some(selector) => ReviewedKinds::Selected {
+                    selector,
+                    resources: Vec::new(),
+                },
+                None => ReviewedKinds::One {
+                    group: &kind.group,
+                    version: &kind.version,
+                    plural: &kind.plural,
+                },
+            },
             spec,
         })
         .collect();

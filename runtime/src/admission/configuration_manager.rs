@@ -19,9 +19,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use super::reviewer::configured;
+use super::selected_kinds::SelectedKinds;
 use super::webhook_server::RevisedClientConfig;
-use crate::client::resource::ResourceSpec;
+use crate::client::resource::ResourceTarget;
 use crate::handler::error::with_causes;
 
 /// How long the API server may take for one request.
@@ -61,7 +61,10 @@ pub(super) enum Error {
 /// Keeps the configuration of all webhooks of an operator up to date.
 pub(super) struct ConfigurationManager {
     pub(super) name: String,
-    pub(super) webhooks: Vec<(ResourceSpec, Arc<WebhookSpec>)>,
+    pub(super) webhooks: Vec<(ResourceTarget, Arc<WebhookSpec>)>,
+    selected: SelectedKinds,
+    /// The resources of each selection that were logged last.
+    logged: BTreeMap<String, String>,
     pub(super) namespaces: WebhookNamespaces,
     pub(super) client: Client,
     pub(super) client_configs: watch::Receiver<Option<RevisedClientConfig>>,
@@ -102,7 +105,8 @@ impl Error {
 impl ConfigurationManager {
     pub(super) fn new(
         name: String,
-        webhooks: Vec<(ResourceSpec, Arc<WebhookSpec>)>,
+        webhooks: Vec<(ResourceTarget, Arc<WebhookSpec>)>,
+        selected: SelectedKinds,
         namespaces: WebhookNamespaces,
         client: Client,
         client_configs: watch::Receiver<Option<RevisedClientConfig>>,
@@ -124,6 +128,8 @@ impl ConfigurationManager {
         Self {
             name,
             webhooks,
+            selected,
+            logged: BTreeMap::new(),
             namespaces,
             client,
             client_configs,
@@ -144,7 +150,9 @@ impl ConfigurationManager {
         let mut configured = false;
         loop {
             let served = self.client_configs.borrow_and_update().clone();
-            if let Some(served) = served {
+            // Without the served resources, webhooks on selections would be removed for a moment.
+            if let Some(served) = served.filter(|_| self.selected.are_known()) {
+                self.log_selected();
                 match self.sync(&served).await {
                     Ok(()) => {
                         if !configured {
@@ -172,6 +180,7 @@ impl ConfigurationManager {
                         break;
                     }
                 }
+                () = self.selected.changed() => {}
                 () = tokio::time::sleep(pause) => {}
             }
         }
@@ -216,8 +225,29 @@ impl ConfigurationManager {
     fn configured(&self) -> Vec<ConfiguredWebhook<'_>> {
         let webhooks = self.webhooks.iter();
         webhooks
-            .map(|(resource, spec)| configured(resource, spec))
+            .map(|(target, spec)| self.selected.configured(target, spec))
             .collect()
+    }
+
+    /// Logs the kinds of each selection whenever they have changed.
+    fn log_selected(&mut self) {
+        for (target, _) in &self.webhooks {
+            let ResourceTarget::Selection(selector) = target else {
+                continue;
+            };
+            let names = self.selected.of(selector);
+            let names: Vec<String> = names.iter().map(|it| it.name()).collect();
+            let names = names.join(", ");
+            let logged = self.logged.insert(target.to_string(), names.clone());
+            if logged.as_ref() == Some(&names) {
+                continue;
+            }
+            if names.is_empty() {
+                info!("the webhooks of {target} review no kinds at present");
+            } else {
+                info!("the webhooks of {target} review {names}");
+            }
+        }
     }
 
     fn entries(&self, role: WebhookRole, client: &ClientConfig) -> Result<Vec<Value>, Error> {

@@ -4,19 +4,21 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kopf_core::admission::configuration::{ConfiguredWebhook, WebhookNamespaces};
+use kopf_core::admission::configuration::WebhookNamespaces;
 use kopf_core::admission::review::{
     AdmissionReview, Denial, Malformed, ReviewAnswer, ReviewRequest,
 };
 use kopf_core::admission::{FailurePolicy, Operation, ReviewedObject, WebhookSpec};
 use kopf_core::object::diff::Baseline;
 use kopf_core::object::essence::Essence;
+use kopf_core::selection::DiscoveredResource;
 use kube::Client;
 use serde::Deserialize;
 use serde_json::Value;
 use tracing::{Instrument as _, debug, error, info_span};
 
-use crate::client::resource::{ResourceDescription, ResourceSpec};
+use super::selected_kinds::SelectedKinds;
+use crate::client::resource::{KindSpec, ResourceDescription, ResourceTarget};
 use crate::context::filter::{FilterMemo, FilterScope};
 use crate::context::validation::{Caller, ReviewInputs, ReviewedStates};
 use crate::handler::memo::{AnyMemo, Memos};
@@ -40,15 +42,17 @@ struct WebhookRoutes {
     namespaces: WebhookNamespaces,
     client: Client,
     lookup: GatedIndices,
+    selected: SelectedKinds,
 }
 
 struct WebhookRoute {
-    resource: ResourceSpec,
+    target: ResourceTarget,
     spec: WebhookSpec,
     function: Arc<dyn ReviewFunction>,
     param: Option<Arc<Value>>,
     memos: Option<Arc<Memos>>,
-    description: ResourceDescription,
+    /// None on a selection, whose resources differ by request.
+    description: Option<ResourceDescription>,
     metrics: Arc<WebhookMetrics>,
 }
 
@@ -91,27 +95,32 @@ impl ReviewError {
 
 impl Reviewer {
     pub(super) fn new(
-        webhooks: Vec<(ResourceSpec, RegisteredWebhook)>,
+        webhooks: Vec<(ResourceTarget, RegisteredWebhook)>,
         namespaces: WebhookNamespaces,
         client: Client,
         lookup: GatedIndices,
+        selected: SelectedKinds,
         metrics: &Metrics,
     ) -> Self {
-        let webhooks = webhooks.into_iter().map(|(resource, mut webhook)| {
+        let webhooks = webhooks.into_iter().map(|(target, mut webhook)| {
             let filter_scope = FilterScope {
                 indices: lookup.indices.clone(),
                 memo: FilterMemo::of_kind(webhook.memos.as_ref()),
                 param: webhook.param.clone(),
             };
             filter_scope.bind(&mut webhook.spec.filters);
-            let path = configured(&resource, &webhook.spec).path();
+            let path = selected.configured(&target, &webhook.spec).path();
             let id = webhook.spec.id.as_str();
+            let metrics = match &target {
+                ResourceTarget::Kind(kind) => metrics.webhook(kind.kind, kind.group, id),
+                ResourceTarget::Selection(selector) => {
+                    metrics.webhook(&selector.to_string(), "", id)
+                }
+            };
             let route = WebhookRoute {
-                metrics: metrics.webhook(resource.kind, resource.group, id),
-                description: webhook
-                    .description
-                    .unwrap_or_else(|| ResourceDescription::declared(&resource.into())),
-                resource,
+                metrics,
+                description: webhook.description,
+                target,
                 spec: webhook.spec,
                 function: webhook.function,
                 param: webhook.param,
@@ -125,6 +134,7 @@ impl Reviewer {
                 namespaces,
                 client,
                 lookup,
+                selected,
             }),
         }
     }
@@ -143,18 +153,19 @@ impl Reviewer {
     ) -> Result<Vec<u8>, ReviewError> {
         let route = self.routes.find(path)?;
         let review = AdmissionReview::parse(text)?;
-        let about = &review.request.resource;
-        if (about.group.as_str(), about.resource.as_str())
-            != (route.resource.group, route.resource.plural)
-        {
+        let Some(resource) = self.routes.resource_of(route, &review.request) else {
+            let about = &review.request.resource;
             return Err(ReviewError::OtherResource {
                 path: path.to_owned(),
                 resource: format!("{}.{}", about.resource, about.group),
             });
-        }
+        };
         let version = review.version;
         let request = Arc::new(review.request);
-        let answer = self.routes.decide(route, &request, caller, timeout).await;
+        let deciding = self
+            .routes
+            .decide(route, &request, resource, caller, timeout);
+        let answer = deciding.await;
         let request = Arc::unwrap_or_clone(request);
         Ok(AdmissionReview { version, request }.answer(&answer))
     }
@@ -195,10 +206,40 @@ impl WebhookRoutes {
         }
     }
 
+    /// The resource that a request is about; none if the webhook is for other ones.
+    fn resource_of(
+        &self,
+        route: &WebhookRoute,
+        request: &ReviewRequest,
+    ) -> Option<Arc<DiscoveredResource>> {
+        let about = &request.resource;
+        match &route.target {
+            ResourceTarget::Kind(kind) => {
+                let is_same =
+                    (about.group.as_str(), about.resource.as_str()) == (kind.group, kind.plural);
+                let declared = || ResourceDescription::declared(&KindSpec::from(*kind));
+                is_same.then(|| route.description.clone().unwrap_or_else(declared).get())
+            }
+            ResourceTarget::Selection(selector) => {
+                let known = self.selected.of(selector).into_iter();
+                let mut known =
+                    known.filter(|it| (&it.group, &it.plural) == (&about.group, &about.resource));
+                // Another replica may know a new kind earlier than this one.
+                let new = || {
+                    selector
+                        .may_select(&about.group, &request.kind.kind, &about.resource)
+                        .then(|| Arc::new(described_by(request)))
+                };
+                known.next().or_else(new)
+            }
+        }
+    }
+
     async fn decide(
         &self,
         route: &WebhookRoute,
         request: &Arc<ReviewRequest>,
+        resource: Arc<DiscoveredResource>,
         caller: Caller,
         timeout: Option<Duration>,
     ) -> ReviewAnswer {
@@ -234,7 +275,7 @@ impl WebhookRoutes {
             param: route.param.clone(),
             states,
             memo: route.memos.as_ref().map(|memos| recall(memos, request)),
-            resource: route.description.get(),
+            resource,
         };
         let time_left = limit.saturating_sub(received.elapsed());
         route.call(request, inputs, time_left).await
@@ -249,9 +290,13 @@ impl WebhookRoute {
         inputs: ReviewInputs,
         limit: Duration,
     ) -> ReviewAnswer {
+        let kind = match &self.target {
+            ResourceTarget::Kind(kind) => kind.kind,
+            ResourceTarget::Selection(_) => inputs.resource.kind.as_str(),
+        };
         let span = info_span!(
             "review",
-            kind = self.resource.kind,
+            kind,
             webhook = %self.spec.id,
             operation = %request.operation,
             namespace = request.namespace.as_deref(),
@@ -324,21 +369,15 @@ fn limit(declared: Duration, timeout: Option<Duration>) -> Duration {
     limit.saturating_sub((limit / 10).min(Duration::from_secs(1)))
 }
 
-/// A webhook as the configuration describes it.
-pub(super) fn configured<'a>(
-    resource: &ResourceSpec,
-    spec: &'a WebhookSpec,
-) -> ConfiguredWebhook<'a> {
-    ConfiguredWebhook {
-        group: resource.group,
-        version: resource.version,
-        plural: resource.plural,
-        spec,
-    }
-}
-
-impl std::fmt::Debug for Reviewer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reviewer").finish_non_exhaustive()
+/// What a request says about its resource.
+fn described_by(request: &ReviewRequest) -> DiscoveredResource {
+    DiscoveredResource {
+        group: request.resource.group.clone(),
+        version: request.resource.version.clone(),
+        kind: request.kind.kind.clone(),
+        plural: request.resource.resource.clone(),
+        singular: request.kind.kind.to_lowercase(),
+        namespaced: request.namespace.is_some(),
+        ..DiscoveredResource::default()
     }
 }

@@ -12,9 +12,10 @@ use tokio_util::sync::CancellationToken;
 use super::automatic_server::{self, protected_namespaces};
 use super::configuration_manager::ConfigurationManager;
 use super::options::{ConfigurationOwner, ServerChoice, Webhooks};
-use super::reviewer::{Reviewer, configured};
+use super::reviewer::Reviewer;
+use super::selected_kinds::SelectedKinds;
 use super::webhook_server::{RevisedClientConfig, ServeError, WebhookServer, WebhookSession};
-use crate::client::resource::ResourceSpec;
+use crate::client::resource::ResourceTarget;
 use crate::health::metrics::Metrics;
 use crate::index::list_gate::GatedIndices;
 use crate::registration::RegisteredWebhook;
@@ -31,6 +32,7 @@ pub(crate) struct RunningWebhooks {
 /// The parts of the operator that webhooks use.
 pub(crate) struct WebhookDependencies<'a> {
     pub(crate) lookup: GatedIndices,
+    pub(crate) selected: SelectedKinds,
     pub(crate) heartbeats: &'a Heartbeats,
     pub(crate) metrics: &'a Metrics,
 }
@@ -59,7 +61,7 @@ impl RunningWebhooks {
     pub(crate) async fn start(
         operator: &'static str,
         options: Webhooks,
-        webhooks: Vec<(ResourceSpec, RegisteredWebhook)>,
+        webhooks: Vec<(ResourceTarget, RegisteredWebhook)>,
         scope: WebhookNamespaces,
         client: Client,
         dependencies: WebhookDependencies<'_>,
@@ -68,9 +70,10 @@ impl RunningWebhooks {
         let namespaces = without(scope, protected);
         let specs: Vec<_> = webhooks
             .iter()
-            .map(|(resource, webhook)| (*resource, Arc::new(webhook.spec.clone())))
+            .map(|(target, webhook)| (target.clone(), Arc::new(webhook.spec.clone())))
             .collect();
-        let name = configuration_name(operator, options.configuration, &specs)?;
+        let selected = dependencies.selected;
+        let name = configuration_name(operator, options.configuration, &specs, &selected)?;
 
         let (client_configs, served) = watch::channel(None);
         let (failing, failures) = mpsc::channel(2);
@@ -82,6 +85,7 @@ impl RunningWebhooks {
                 namespaces.clone(),
                 client.clone(),
                 dependencies.lookup,
+                selected.clone(),
                 dependencies.metrics,
             ),
             client_configs,
@@ -93,7 +97,15 @@ impl RunningWebhooks {
         spawn_readiness(&mut tasks, dependencies.heartbeats, served.clone(), &stop);
         spawn_server(&mut tasks, server, session, failing.clone());
         let manager = name.map(|name| {
-            ConfigurationManager::new(name, specs, namespaces, client, served, options.resync)
+            ConfigurationManager::new(
+                name,
+                specs,
+                selected,
+                namespaces,
+                client,
+                served,
+                options.resync,
+            )
         });
         spawn_manager(&mut tasks, manager, stop.clone(), over, failing);
         Ok(Self {
@@ -160,7 +172,8 @@ fn without(scope: WebhookNamespaces, protected: Vec<String>) -> WebhookNamespace
 fn configuration_name(
     operator: &str,
     owner: ConfigurationOwner,
-    specs: &[(ResourceSpec, Arc<WebhookSpec>)],
+    specs: &[(ResourceTarget, Arc<WebhookSpec>)],
+    selected: &SelectedKinds,
 ) -> Result<Option<String>, ConfigurationError> {
     let ConfigurationOwner::Managed(name) = owner else {
         return Ok(None);
@@ -170,7 +183,7 @@ fn configuration_name(
         let of_role: Vec<_> = specs
             .iter()
             .filter(|(_, spec)| spec.role == role)
-            .map(|(resource, spec)| configured(resource, spec))
+            .map(|(target, spec)| selected.configured(target, spec))
             .collect();
         names(&name, &of_role)?;
     }

@@ -14,7 +14,7 @@ use tracing::{debug, error, info, warn};
 
 use super::error::Error;
 use crate::client::discovery::Catalog;
-use crate::client::resource::{KindSpec, ResourceDescription, ResourceSpec, ResourceTarget};
+use crate::client::resource::{KindSpec, ResourceDescription, ResourceTarget};
 use crate::health::metrics::Metrics;
 use crate::index::Indices;
 use crate::process::HandledKind;
@@ -30,6 +30,8 @@ pub(super) struct Declarations {
     factory: KindFactory,
     /// The declarations whose kinds depend on the resources that the API server serves.
     dynamic: Vec<DynamicDeclaration>,
+    /// Whether there are webhooks on selections.
+    review_selections: bool,
     /// The kinds that they resolve to at present, by group and plural.
     current: BTreeMap<(String, String), KindIndex>,
 }
@@ -97,8 +99,12 @@ impl Declarations {
             ),
             logged: None,
         });
+        let review_selections = declared
+            .iter()
+            .any(|it| matches!(it.target, ResourceTarget::Selection(_)) && !it.webhooks.is_empty());
         Ok(Self {
             dynamic: dynamic.collect(),
+            review_selections,
             factory: KindFactory {
                 client,
                 persistence,
@@ -124,20 +130,18 @@ impl Declarations {
 
     /// Whether a declaration can only be resolved by discovery.
     pub(super) fn need_discovery(&self) -> bool {
-        !self.dynamic.is_empty()
+        !self.dynamic.is_empty() || self.review_selections
     }
 
     /// Moves the webhooks out of the declarations.
-    pub(super) fn take_webhooks(&mut self) -> Vec<(ResourceSpec, RegisteredWebhook)> {
+    pub(super) fn take_webhooks(&mut self) -> Vec<(ResourceTarget, RegisteredWebhook)> {
         let declared = self.declared.iter_mut();
-        let webhooks = declared.filter_map(|it| match it.target {
-            ResourceTarget::Kind(spec) => {
-                let webhooks = std::mem::take(&mut it.webhooks);
-                Some(webhooks.into_iter().map(move |webhook| (spec, webhook)))
-            }
-            ResourceTarget::Selection(_) => None,
+        let webhooks = declared.flat_map(|it| {
+            let target = it.target.clone();
+            let webhooks = std::mem::take(&mut it.webhooks).into_iter();
+            webhooks.map(move |webhook| (target.clone(), webhook))
         });
-        webhooks.flatten().collect()
+        webhooks.collect()
     }
 
     /// The kinds that have webhooks and no other handlers, with their descriptions.
@@ -320,10 +324,6 @@ fn check(declared: &[ResourceHandlers]) -> Result<(), Error> {
             kind: one.target.to_string(),
             source,
         })?;
-        if matches!(one.target, ResourceTarget::Selection(_)) && !one.webhooks.is_empty() {
-            let selection = one.target.to_string();
-            return Err(Error::SelectedWebhook { selection });
-        }
         for other in &declared[..at] {
             if let (ResourceTarget::Kind(spec), ResourceTarget::Kind(known)) =
                 (&one.target, &other.target)

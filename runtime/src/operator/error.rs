@@ -37,12 +37,6 @@ pub enum Error {
         /// The id that both of them have.
         id: String,
     },
-    /// A webhook configuration names its kinds, and a selection has none to name.
-    #[error("{selection} has webhooks, which only kinds that are declared by name can have")]
-    SelectedWebhook {
-        /// The selection.
-        selection: String,
-    },
     /// The operator cannot serve its admission webhooks, or cannot register them.
     #[error("the admission webhooks do not work")]
     Admission(#[source] Box<dyn std::error::Error + Send + Sync>),

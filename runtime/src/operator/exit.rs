@@ -35,7 +35,6 @@ impl Error {
             Self::Declaration { .. }
             | Self::DeclaredTwice { .. }
             | Self::SharedId { .. }
-            | Self::SelectedWebhook { .. }
             | Self::Settings(_)
             | Self::LeaderElection(_) => DECLARATION,
             Self::Startup(_) => STARTUP,

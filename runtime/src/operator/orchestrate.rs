@@ -16,6 +16,7 @@ use super::observability::{HealthServerTask, Observability};
 use super::streams::Streams;
 use super::{Error, Operator};
 use crate::admission::running_webhooks::RunningWebhooks;
+use crate::admission::selected_kinds::SelectedKinds;
 use crate::background::Background;
 use crate::registration::ResourceHandlers;
 use crate::settings::ShutdownSettings;
@@ -96,8 +97,10 @@ impl OperatorTasks {
 
         let tickets = starter.startup_lists(has_indices);
         let health_checks = starter.health_checks(operator.handlers.probes, probe_requests);
+        let (discovered, discovery_watcher) = starter.discovery(&declarations).unzip();
+        let selected = SelectedKinds::new(discovered.clone());
         let admission = starter
-            .admission(operator.webhooks, webhooks, &operator.namespaces)
+            .admission(operator.webhooks, webhooks, &operator.namespaces, selected)
             .await?;
         let (namespace_scope, namespace_watcher) = starter.namespace_scope(&operator.namespaces);
         let coordination = starter.coordination(
@@ -108,7 +111,6 @@ impl OperatorTasks {
             operator.identity,
             operator.clock,
         )?;
-        let (discovered, discovery_watcher) = starter.discovery(&declarations).unzip();
         let (poster, posting) = starter.posting();
         let services = starter.handler_services(poster);
 

@@ -28,8 +28,66 @@ async fn the_same_requests_are_denied_mutated_and_warned_about() -> TestResult {
     Ok(())
 }
 
-async fn run_scenario(implementation: Implementation) -> Result<RecordedResponses, TestFailure> {
-    let mut run = ScenarioRun::open("admission", implementation).await?;
+#[tokio::test]
+async fn webhooks_on_selections_review_the_same_kinds() -> TestResult {
+    let (kopf, ours) = tokio::try_join!(
+        run_selections(Implementation::Kopf),
+        run_selections(Implementation::Ours)
+    )?;
+    assert_eq!(kopf.responses, ours.responses);
+    assert_eq!(kopf.configurations, ours.configurations);
+    Ok(())
+}
+
+async fn run_selections(implementation: Implementation) -> Result<RecordedResponses, TestFailure> {
+    let mut run = ScenarioRun::open("selected_admission", implementation).await?;
+    let category = run.sandbox.namespace().to_owned();
+    for (kind, category) in [("Doll", category.as_str()), ("Stone", "rocks")] {
+        let plural = format!("{}s", kind.to_lowercase());
+        let group = run.sandbox.group();
+        let schema = "{type: object, x-kubernetes-preserve-unknown-fields: true}";
+        let definition = format!(
+            "
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {{name: {plural}.{group}}}
+spec:
+  group: {group}
+  scope: Namespaced
+  names: {{kind: {kind}, plural: {plural}, categories: [{category}]}}
+  versions: [{{name: v1, served: true, storage: true, schema: {{openAPIV3Schema: {schema}}}}}]
+"
+        );
+        run.sandbox.apply(&definition).await?;
+    }
+    run.set("CATEGORY", &category);
+    let (_certificates, managed) = start_with_webhooks(&mut run).await?;
+    let mut responses = Vec::new();
+    for (kind, warnings) in [("Doll", 2), ("Stone", 1), ("Widget", 1)] {
+        let plural = format!("{}s", kind.to_lowercase());
+        let body = json!({"kind": kind, "spec": {}});
+        let awaited = format!("{kind} is reviewed");
+        let answer = eventually(&awaited, async || {
+            let answer = send_to(&run, &plural, "POST", "one", "?dryRun=All", body.clone());
+            let answer = answer.await.ok()?;
+            let heard = answer["warnings"].as_array().map_or(0, Vec::len);
+            let completed = kind != "Doll" || answer["spec"]["size"] == 3;
+            (heard == warnings && completed).then_some(answer)
+        });
+        responses.push(answer.await?);
+    }
+    Ok(RecordedResponses {
+        responses,
+        calls: Vec::new(),
+        configurations: remove_configurations(&run, &managed).await?,
+    })
+}
+
+/// Starts the operator with certificates for its webhooks; returns their folder, and the name of
+/// the webhook configurations.
+async fn start_with_webhooks(
+    run: &mut ScenarioRun,
+) -> Result<(tempfile::TempDir, String), TestFailure> {
     let certificates = tempfile::tempdir()?;
     let authority = Authority::fresh()?;
     let pair = authority.loopback_server()?;
@@ -44,6 +102,36 @@ async fn run_scenario(implementation: Implementation) -> Result<RecordedResponse
     run.set("MANAGED", &managed);
     run.set("CERTS", &certificates.path().display().to_string());
     run.start().await?;
+    Ok((certificates, managed))
+}
+
+/// Removes the webhook configurations, and returns their comparable parts.
+async fn remove_configurations(
+    run: &ScenarioRun,
+    managed: &str,
+) -> Result<Vec<Value>, TestFailure> {
+    let mut configurations = Vec::new();
+    for kind in [
+        "ValidatingWebhookConfiguration",
+        "MutatingWebhookConfiguration",
+    ] {
+        let objects = run
+            .sandbox
+            .objects("admissionregistration.k8s.io/v1", kind)
+            .await?;
+        let object = objects.get(managed).await?;
+        for webhook in object.data["webhooks"].as_array().into_iter().flatten() {
+            configurations.push(comparable(webhook.clone(), run));
+        }
+        objects.delete(managed).await?;
+    }
+    configurations.sort_by_key(|webhook| webhook["name"].to_string());
+    Ok(configurations)
+}
+
+async fn run_scenario(implementation: Implementation) -> Result<RecordedResponses, TestFailure> {
+    let mut run = ScenarioRun::open("admission", implementation).await?;
+    let (_certificates, managed) = start_with_webhooks(&mut run).await?;
     let dry_run = PostParams {
         dry_run: true,
         ..PostParams::default()
@@ -53,7 +141,8 @@ async fn run_scenario(implementation: Implementation) -> Result<RecordedResponse
         let mut widget = kube::api::DynamicObject::new("probe", run.widgets.resource());
         widget.data = json!({"spec": {"warn": "ready"}});
         let made = widgets.create(&dry_run, &widget).await.ok()?;
-        (made.data["spec"]["size"] == 3).then_some(())
+        let validates = !calls(&run).is_empty();
+        (made.data["spec"]["size"] == 3 && validates).then_some(())
     })
     .await?;
     let called_before = calls(&run).len();
@@ -87,22 +176,7 @@ async fn run_scenario(implementation: Implementation) -> Result<RecordedResponse
     responses.push(send_request(&run, "PATCH", "plain", "/status", status).await?);
     responses.push(send_request(&run, "DELETE", "completed", "", json!({})).await?);
 
-    let mut configurations = Vec::new();
-    for kind in [
-        "ValidatingWebhookConfiguration",
-        "MutatingWebhookConfiguration",
-    ] {
-        let objects = run
-            .sandbox
-            .objects("admissionregistration.k8s.io/v1", kind)
-            .await?;
-        let object = objects.get(&managed).await?;
-        for webhook in object.data["webhooks"].as_array().into_iter().flatten() {
-            configurations.push(comparable(webhook.clone(), &run));
-        }
-        objects.delete(&managed).await?;
-    }
-    configurations.sort_by_key(|webhook| webhook["name"].to_string());
+    let configurations = remove_configurations(&run, &managed).await?;
     let calls = calls(&run).split_off(called_before);
     Ok(RecordedResponses {
         responses,
@@ -128,11 +202,24 @@ async fn send_request(
     rest: &str,
     mut body: Value,
 ) -> Result<Value, TestFailure> {
+    if method == "POST" {
+        body["kind"] = "Widget".into();
+    }
+    send_to(run, "widgets", method, name, rest, body).await
+}
+
+async fn send_to(
+    run: &ScenarioRun,
+    plural: &str,
+    method: &str,
+    name: &str,
+    rest: &str,
+    mut body: Value,
+) -> Result<Value, TestFailure> {
     let (group, namespace) = (run.sandbox.group(), run.sandbox.namespace());
-    let mut uri = format!("/apis/{group}/v1/namespaces/{namespace}/widgets");
+    let mut uri = format!("/apis/{group}/v1/namespaces/{namespace}/{plural}");
     if method == "POST" {
         body["apiVersion"] = format!("{group}/v1").into();
-        body["kind"] = "Widget".into();
         body["metadata"]["name"] = name.into();
     } else {
         uri = format!("{uri}/{name}");
@@ -174,7 +261,10 @@ fn comparable(mut webhook: Value, run: &ScenarioRun) -> Value {
     for key in ours_alone {
         webhook[key] = Value::Null;
     }
-    // Labels have no order.
+    // Neither rules nor labels have an order.
+    if let Some(rules) = webhook["rules"].as_array_mut() {
+        rules.sort_by_key(|rule| rule["resources"].to_string());
+    }
     if let Some(labels) = webhook["objectSelector"]["matchExpressions"].as_array_mut() {
         labels.sort_by_key(|label| label["key"].to_string());
     }

@@ -18,3 +18,5 @@ mod host_detection;
 mod indices;
 #[path = "admission/reviews.rs"]
 mod reviews;
+#[path = "admission/selections.rs"]
+mod selections;

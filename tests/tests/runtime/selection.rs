@@ -8,7 +8,7 @@ use futures::FutureExt as _;
 use kopf_runtime::{
     ChangeHandler, DaemonHandler, DynamicObject, Error, EventHandler, FieldHandler, HandlerError,
     Index, IndexHandler, Memo, Namespaces, On, Operator, Resource, ResourceHandlers, ResourceSpec,
-    RunningOperator, Selector, TextTest, TimerHandler, WebhookHandler,
+    RunningOperator, Selector, TextTest, TimerHandler,
 };
 use kopf_tests::audit::AuditedRequest;
 use kopf_tests::{Objects, TestFailure, TestResult, try_eventually};
@@ -689,25 +689,6 @@ subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: {}}}]
     .await?;
     assert!(problems.contains("is forbidden"), "{problems}");
     operator.stop().await?;
-    Ok(())
-}
-
-#[tokio::test]
-async fn a_selection_with_webhooks_is_rejected() -> TestResult {
-    let fixture = HandlerFixture::new("reviewed").await?;
-    let selected = Resource::<DynamicObject, HandlerScripts>::selected(
-        Selector::everything(),
-        &fixture.scripts,
-    )
-    .validate::<DynamicObject>(WebhookHandler::new("check"), |_, _| {
-        Box::pin(async { Ok(()) })
-    })
-    .build();
-    let operator = Operator::new("reviewing").resource(selected);
-    let refused = operator.run(fixture.sandbox.client(), std::future::pending());
-    let error = refused.await.expect_err("a selection has no fixed kinds");
-    assert!(matches!(error, Error::SelectedWebhook { .. }), "{error}");
-    assert_eq!(error.exit_code(), 3);
     Ok(())
 }
 

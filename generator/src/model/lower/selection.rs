@@ -2,6 +2,7 @@
 
 use kopf_core::selection::{ResourceName, Selector};
 
+use super::webhook;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Span};
 use crate::load::crd::Scope;
 use crate::load::manifest::{
@@ -51,15 +52,25 @@ impl SelectionLowering<'_> {
                 self.error(Code::Selection, misplaced.span, message, "move it there");
             }
         }
-        if let Some(webhook) = section.admission.first() {
+        if let (Some(written), Some(unmanaged)) =
+            (section.admission.first(), webhook::unmanaged(self.manifest))
+        {
+            let message = "only a running operator can configure the webhooks of a selection";
             self.diagnostics.push(
-                Diagnostic::error(Code::SelectedWebhook, "a selection has no webhooks")
+                Diagnostic::error(Code::SelectedWebhook, message)
                     .at(
                         self.manifest.source,
-                        webhook.span,
-                        "the kinds are not known in advance",
+                        written.span,
+                        "the cluster knows the kinds",
                     )
-                    .help("name the kinds with `crd` or `builtin`"),
+                    .at(
+                        self.manifest.source,
+                        unmanaged,
+                        "here the configuration is a file",
+                    )
+                    .help(
+                        "name the kinds with `crd` or `builtin`, or leave the configuration to the operator",
+                    ),
             );
         }
         let selector = match select {
@@ -254,7 +265,7 @@ pub(super) fn check(
             if !selector.is_specific() && kind.handlers.iter().any(Handler::writes) {
                 note_writes(manifest, kind, section, diagnostics);
             }
-            if needs_wide_permissions(selector) {
+            if kind.is_watched() && needs_wide_permissions(selector) {
                 let whose = selector.group().map_or_else(
                     || "all groups, Secrets included".to_owned(),
                     |group| format!("the group \"{group}\""),

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use super::lowering::{LimitsCheck, Lowering};
 use crate::diagnostic::{Code, Diagnostic, Severity, Span};
-use crate::load::manifest::{HandlerSection, OneOrMany, Spanned, Trigger, WebhookSection};
+use crate::load::manifest::{
+    ConfigurationOwner, HandlerSection, Manifest, OneOrMany, Spanned, Trigger, WebhookSection,
+};
 use crate::model::operator::{HandledKind, KindOrigin};
 use crate::model::status_subresource::StatusSubresource;
 use crate::model::webhook::{Webhook, WebhookEndpoint, WebhookRole};
@@ -177,6 +179,13 @@ impl Lowering<'_> {
                 ),
             )
             .at(self.source, function.span, "the cluster itself needs this kind"),
+            (KindOrigin::Selected(selector), _) => Diagnostic::warning(
+                Code::BlockingWebhook,
+                format!(
+                    "while the operator does not answer, the API server rejects requests for all kinds of {selector}",
+                ),
+            )
+            .at(self.source, function.span, "the cluster itself may need some of them"),
             (KindOrigin::Custom(_), Some((span, label))) => Diagnostic::note(
                 Code::BlockingWebhook,
                 format!(
@@ -185,10 +194,18 @@ impl Lowering<'_> {
                 ),
             )
             .at(self.source, span, label),
-            (KindOrigin::Custom(_), None) | (KindOrigin::Selected(_), _) => return,
+            (KindOrigin::Custom(_), None) => return,
         };
         self.push(diagnostic.help("with `ignore_failures: true` the API server admits them"));
     }
+}
+
+/// The place where the manifest leaves the webhook configurations to cert-manager, so that they
+/// stay when the operator stops.
+pub(super) fn unmanaged(manifest: &Manifest) -> Option<Span> {
+    let admission = manifest.operator.admission.as_ref()?;
+    let configuration = admission.configuration?;
+    (configuration.value == ConfigurationOwner::CertManager).then_some(configuration.span)
 }
 
 fn as_handler(section: &WebhookSection, function: &Spanned<String>) -> HandlerSection {

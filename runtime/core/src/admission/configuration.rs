@@ -1,6 +1,6 @@
 //! The webhook configuration objects, by which the API server knows the webhooks.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
 
 use serde_json::{Map, Value, json};
 
@@ -10,6 +10,7 @@ use super::{
 use crate::{
     handler::watch_selectors::{LabelRequirement, label_requirements},
     scope::NamespacePattern,
+    selection::{DiscoveredResource, Selector},
 };
 
 /// The label of a namespace that holds its name.
@@ -18,17 +19,34 @@ const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 /// Namespaces without which a cluster does not work.
 pub const SYSTEM_NAMESPACES: [&str; 3] = ["kube-node-lease", "kube-public", "kube-system"];
 
-/// A webhook with the kind that it reviews.
-#[derive(Clone, Copy, Debug)]
+/// A webhook with the kinds that it reviews.
+#[derive(Clone, Debug)]
 pub struct ConfiguredWebhook<'a> {
-    /// The API group of the kind; empty for the core group.
-    pub group: &'a str,
-    /// The version of its objects.
-    pub version: &'a str,
-    /// Its plural.
-    pub plural: &'a str,
+    /// The kinds.
+    pub kinds: ReviewedKinds<'a>,
     /// The webhook itself.
     pub spec: &'a WebhookSpec,
+}
+
+/// The kinds whose objects a webhook reviews.
+#[derive(Clone, Debug)]
+pub enum ReviewedKinds<'a> {
+    /// One kind, by its name.
+    One {
+        /// The API group of the kind; empty for the core group.
+        group: &'a str,
+        /// The version of its objects.
+        version: &'a str,
+        /// Its plural.
+        plural: &'a str,
+    },
+    /// The kinds that match a selector.
+    Selected {
+        /// The selector.
+        selector: &'a Selector,
+        /// The resources that match it at present.
+        resources: Vec<Arc<DiscoveredResource>>,
+    },
 }
 
 /// The client configuration of the API server for webhooks.
@@ -91,35 +109,86 @@ pub enum ConfigurationError {
 // === impl ConfiguredWebhook ===
 
 impl ConfiguredWebhook<'_> {
-    /// The path under which it is served: `/validate/kopf.dev/kopfexamples/check_size`.
+    /// The path under which it is served: `/validate/kopf.dev/kopfexamples/check_size`, or
+    /// `/validate/selections/category.toys/check_size`.
     #[must_use]
     pub fn path(&self) -> String {
-        let group = if self.group.is_empty() {
-            "core"
-        } else {
-            self.group
+        let kinds = match &self.kinds {
+            ReviewedKinds::One {
+                group: "", plural, ..
+            } => format!("core/{plural}"),
+            ReviewedKinds::One { group, plural, .. } => format!("{group}/{plural}"),
+            ReviewedKinds::Selected { selector, .. } => {
+                format!("selections/{}", quoted(&selection_name(selector)))
+            }
         };
-        format!(
-            "/{}/{group}/{}/{}",
-            self.spec.role.path(),
-            self.plural,
-            quoted(self.spec.id.as_str())
-        )
+        let id = quoted(self.spec.id.as_str());
+        format!("/{}/{kinds}/{id}", self.spec.role.path())
     }
 
-    fn rule(&self) -> Value {
+    /// The requests that the API server sends to it; none if its selection matches no kind.
+    fn rules(&self) -> Vec<Value> {
+        match &self.kinds {
+            ReviewedKinds::One {
+                group,
+                version,
+                plural,
+            } => vec![self.rule(group, version, plural)],
+            ReviewedKinds::Selected { resources, .. } => resources
+                .iter()
+                .map(|it| self.rule(&it.group, &it.version, &it.plural))
+                .collect(),
+        }
+    }
+
+    fn rule(&self, group: &str, version: &str, plural: &str) -> Value {
         let operations: Vec<&str> = match self.spec.operations.as_slice() {
             [] => vec!["*"],
             some => some.iter().copied().map(Operation::as_str).collect(),
         };
         json!({
-            "apiGroups": [self.group],
-            "apiVersions": [self.version],
-            "resources": [self.spec.endpoint.resource(self.plural)],
+            "apiGroups": [group],
+            "apiVersions": [version],
+            "resources": [self.spec.endpoint.resource(plural)],
             "operations": operations,
             "scope": "*",
         })
     }
+
+    /// Its kinds as a part of the name of a webhook.
+    fn kinds_name(&self) -> String {
+        match &self.kinds {
+            ReviewedKinds::One {
+                group: "", plural, ..
+            } => (*plural).to_owned(),
+            ReviewedKinds::One { group, plural, .. } => format!("{plural}.{group}"),
+            ReviewedKinds::Selected { selector, .. } => label(&selection_name(selector)),
+        }
+    }
+
+    fn is_configured(&self, role: WebhookRole) -> bool {
+        let matches_none = matches!(
+            &self.kinds,
+            ReviewedKinds::Selected { resources, .. } if resources.is_empty()
+        );
+        self.spec.role == role && !matches_none
+    }
+}
+
+/// A selector as text, which is the same in all replicas: `category.toys.group.kopf.dev`.
+fn selection_name(selector: &Selector) -> String {
+    let (sort, name) = selector.name().parts();
+    let name = name.map_or_else(|| sort.to_owned(), |name| format!("{sort}.{name}"));
+    let group = selector.group().map(|group| match group {
+        "" => "group.core".to_owned(),
+        group => format!("group.{group}"),
+    });
+    let version = selector
+        .version()
+        .map(|version| format!("version.{version}"));
+    let parts = [Some(name), group, version];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    parts.join(".")
 }
 
 // === impl ClientConfig ===
@@ -192,18 +261,11 @@ pub fn names(
     let mut names: Vec<String> = Vec::new();
     for (webhook, short_name) in webhooks.iter().zip(&short) {
         let shared = short.iter().filter(|other| *other == short_name).count() > 1;
-        let full = match (shared, webhook.group) {
-            (false, _) => short_name.clone(),
-            (true, "") => format!(
-                "{}.{}.{name}",
-                label(webhook.spec.id.as_str()),
-                webhook.plural
-            ),
-            (true, group) => format!(
-                "{}.{}.{group}.{name}",
-                label(webhook.spec.id.as_str()),
-                webhook.plural
-            ),
+        let full = if shared {
+            let id = label(webhook.spec.id.as_str());
+            format!("{id}.{}.{name}", webhook.kinds_name())
+        } else {
+            short_name.clone()
         };
         if names.contains(&full) {
             return Err(ConfigurationError::Twice(full));
@@ -213,7 +275,8 @@ pub fn names(
     Ok(names)
 }
 
-/// The entries of the configuration of one role, with every default written out.
+/// The entries of the configuration of one role, with every default written out. A webhook on a
+/// selection that matches no kind has none.
 ///
 /// # Errors
 /// If the webhooks cannot be named.
@@ -227,7 +290,7 @@ pub fn entries(
     let webhooks: Vec<ConfiguredWebhook<'_>> = webhooks
         .iter()
         .filter(|webhook| webhook.spec.role == role)
-        .copied()
+        .cloned()
         .collect();
     let names = names(name, &webhooks)?;
     let entry = |(webhook, name): (&ConfiguredWebhook<'_>, String)| {
@@ -243,7 +306,7 @@ pub fn entries(
             "matchPolicy": "Equivalent",
             "namespaceSelector": namespaces.to_json(),
             "objectSelector": object_selector(spec),
-            "rules": [webhook.rule()],
+            "rules": webhook.rules(),
             "sideEffects": match spec.side_effects {
                 SideEffects::None => "None",
                 SideEffects::NoneOnDryRun => "NoneOnDryRun",
@@ -255,7 +318,9 @@ pub fn entries(
         }
         entry
     };
-    Ok(webhooks.iter().zip(names).map(entry).collect())
+    let webhooks = webhooks.iter().zip(names);
+    let configured = webhooks.filter(|(webhook, _)| webhook.is_configured(role));
+    Ok(configured.map(entry).collect())
 }
 
 /// The entries that stay when no replica serves the webhooks.
@@ -267,7 +332,7 @@ pub fn persistent(
 ) -> Vec<Value> {
     webhooks
         .iter()
-        .filter(|webhook| webhook.spec.role == role)
+        .filter(|webhook| webhook.is_configured(role))
         .zip(entries)
         .filter(|(webhook, _)| webhook.spec.lifetime == ConfigurationLifetime::Persistent)
         .map(|(_, entry)| entry.clone())

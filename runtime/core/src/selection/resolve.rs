@@ -207,6 +207,35 @@ pub fn resolve(demands: &[ResourceDemand], catalog: &[Arc<DiscoveredResource>]) 
     Resolution { served, findings }
 }
 
+/// The resources whose requests a webhook on a selection reviews, in order.
+///
+/// A category, a group and everything leave out what cannot be listed and watched, such as the
+/// reviews of tokens and of access, which the API server needs for every request; everything leaves
+/// out Leases and peerings as well.
+#[must_use]
+pub fn reviewed(
+    selector: &Selector,
+    catalog: &[Arc<DiscoveredResource>],
+) -> Vec<Arc<DiscoveredResource>> {
+    let is_safe = |it: &DiscoveredResource| {
+        let is_everything = selector.name == ResourceName::Everything;
+        it.is_watchable() && !(is_everything && it.is_coordination())
+    };
+    let matching = catalog.iter().filter(|it| {
+        selector.selects(it)
+            && selector.wants_version(it)
+            && !it.plural.contains('/')
+            && (selector.is_specific() || is_safe(it))
+    });
+    let mut picked: Vec<_> = matching.cloned().collect();
+    // As in kubectl: the core group comes before all others.
+    if selector.is_specific() && picked.iter().any(|it| it.group.is_empty()) {
+        picked.retain(|it| it.group.is_empty());
+    }
+    picked.sort();
+    picked
+}
+
 // === impl SelectionFinding ===
 
 impl fmt::Display for SelectionFinding {

@@ -8,8 +8,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::admission::Webhooks;
 use crate::admission::running_webhooks::{RunningWebhooks, WebhookDependencies};
+use crate::admission::selected_kinds::SelectedKinds;
 use crate::background::{Background, BackgroundSetup};
-use crate::client::resource::ResourceSpec;
+use crate::client::resource::ResourceTarget;
 use crate::coordination::clock::WallClock;
 use crate::events::posting::{self, EventPoster};
 use crate::health;
@@ -115,8 +116,9 @@ impl PartStarter<'_> {
     pub(super) async fn admission(
         &self,
         options: Webhooks,
-        webhooks: Vec<(ResourceSpec, RegisteredWebhook)>,
+        webhooks: Vec<(ResourceTarget, RegisteredWebhook)>,
         namespaces: &Namespaces,
+        selected: SelectedKinds,
     ) -> Result<Option<RunningWebhooks>, Error> {
         if webhooks.is_empty() {
             return Ok(None);
@@ -135,6 +137,7 @@ impl PartStarter<'_> {
                     gate_of_pauses: state.indexed_in_pause.clone(),
                     pause_gate: state.pause_gate.clone(),
                 },
+                selected,
                 heartbeats: &state.heartbeats,
                 metrics: &self.observability.metrics,
             },

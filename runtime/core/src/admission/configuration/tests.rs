@@ -10,9 +10,11 @@ use crate::{
 
 fn webhook(spec: &WebhookSpec) -> ConfiguredWebhook<'_> {
     ConfiguredWebhook {
-        group: "kopf.dev",
-        version: "v1",
-        plural: "kopfexamples",
+        kinds: ReviewedKinds::One {
+            group: "kopf.dev",
+            version: "v1",
+            plural: "kopfexamples",
+        },
         spec,
     }
 }
@@ -40,7 +42,7 @@ fn all_options_of_a_webhook_are_in_its_entry() {
     spec.side_effects = SideEffects::NoneOnDryRun;
     spec.on_failure = FailurePolicy::Ignore;
     spec.timeout = Duration::from_secs(5);
-    let matches = TextTest::Matches(std::sync::Arc::new(|_, _| true));
+    let matches = TextTest::Matches(Arc::new(|_, _| true));
     spec.filters.labels = vec![
         ("a".to_owned(), TextTest::Equals("1".to_owned()).into()),
         ("b".to_owned(), TextTest::Present.into()),
@@ -120,17 +122,20 @@ fn kinds_that_share_an_id_appear_in_the_names() {
     let spec = WebhookSpec::new("check/spec.Größe", WebhookRole::Validating);
     let one = webhook(&spec);
     let other = ConfiguredWebhook {
-        group: "",
-        plural: "pods",
-        ..one
+        kinds: ReviewedKinds::One {
+            group: "",
+            version: "v1",
+            plural: "pods",
+        },
+        spec: &spec,
     };
     let label = "check.spec.grc3b6c39fe";
     assert_eq!(
-        names("auto.kopf.dev", &[one]),
+        names("auto.kopf.dev", std::slice::from_ref(&one)),
         Ok(vec![format!("{label}.auto.kopf.dev")])
     );
     assert_eq!(
-        names("auto.kopf.dev", &[one, other]),
+        names("auto.kopf.dev", &[one.clone(), other]),
         Ok(vec![
             format!("{label}.kopfexamples.kopf.dev.auto.kopf.dev"),
             format!("{label}.pods.auto.kopf.dev"),
@@ -141,15 +146,71 @@ fn kinds_that_share_an_id_appear_in_the_names() {
         "/validate/kopf.dev/kopfexamples/check/spec.Gr%C3%B6%C3%9Fe"
     );
     assert_eq!(
-        names("auto.kopf.dev", &[one, one]),
+        names("auto.kopf.dev", &[one.clone(), one.clone()]),
         Err(ConfigurationError::Twice(format!(
             "{label}.kopfexamples.kopf.dev.auto.kopf.dev"
         )))
     );
     assert!(matches!(
-        names("Auto", &[one]),
+        names("Auto", std::slice::from_ref(&one)),
         Err(ConfigurationError::Configuration(_))
     ));
+}
+
+#[test]
+fn a_webhook_on_a_selection_has_a_rule_for_each_kind() {
+    let mut spec = WebhookSpec::new("check", WebhookRole::Validating);
+    spec.lifetime = ConfigurationLifetime::Persistent;
+    let selector = Selector::category("Toys").in_group("");
+    let resource = |group: &str, plural: &str| {
+        Arc::new(DiscoveredResource {
+            group: group.to_owned(),
+            version: "v1".to_owned(),
+            plural: plural.to_owned(),
+            ..DiscoveredResource::default()
+        })
+    };
+    let selected = |resources: Vec<_>| ConfiguredWebhook {
+        kinds: ReviewedKinds::Selected {
+            selector: &selector,
+            resources,
+        },
+        spec: &spec,
+    };
+    let role = WebhookRole::Validating;
+    let none = [selected(Vec::new()), webhook(&spec)];
+    let made = entries(role, "auto.kopf.dev", &none, &url(), &everywhere());
+    let made = made.expect("they can be named");
+    assert_eq!(made.len(), 1, "no kind, no entry");
+    assert_eq!(made[0]["name"], "check.kopfexamples.kopf.dev.auto.kopf.dev");
+    assert_eq!(persistent(&made, &none, role), made);
+
+    let two = [
+        selected(vec![resource("", "dolls"), resource("kopf.dev", "kites")]),
+        webhook(&spec),
+    ];
+    let made = entries(role, "auto.kopf.dev", &two, &url(), &everywhere());
+    let made = made.expect("they can be named");
+    assert_eq!(
+        made[0]["name"],
+        "check.category.toys.group.core.auto.kopf.dev"
+    );
+    assert_eq!(
+        made[0]["clientConfig"]["url"],
+        "https://localhost:9443/validate/selections/category.Toys.group.core/check"
+    );
+    let rules = made[0]["rules"].as_array().expect("rules");
+    let named = rules
+        .iter()
+        .map(|it| (&it["apiGroups"][0], &it["resources"][0]));
+    assert_eq!(
+        named.collect::<Vec<_>>(),
+        [
+            (&json!(""), &json!("dolls")),
+            (&json!("kopf.dev"), &json!("kites"))
+        ]
+    );
+    assert_eq!(persistent(&made, &two, role).len(), 2);
 }
 
 #[test]
