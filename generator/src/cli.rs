@@ -11,6 +11,7 @@ mod draft;
 mod exit_status;
 mod explain;
 mod generate;
+mod handler_options;
 mod hook;
 mod manifest_edit;
 mod manifest_entry;

@@ -29,6 +29,21 @@ pub enum ManifestList {
     Indices(usize),
 }
 
+// === impl ManifestList ===
+
+impl ManifestList {
+    /// The key of the list in its owner.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Resources => "resources",
+            Self::Handlers(_) | Self::OperatorHandlers => "handlers",
+            Self::Admission(_) => "admission",
+            Self::Indices(_) => "indices",
+        }
+    }
+}
+
 /// The manifest has a form that this module cannot edit safely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("kopf-gen cannot edit kopf.yaml safely in the form that it has; change it by hand")]
@@ -103,8 +118,8 @@ fn read(text: &str) -> Result<Node, CannotEdit> {
 
 fn owner(root: &Node, list: ManifestList) -> Result<(&Node, &'static str), CannotEdit> {
     match list {
-        ManifestList::Resources => Ok((root, "resources")),
-        ManifestList::OperatorHandlers => Ok((root.get("operator").ok_or(CannotEdit)?, "handlers")),
+        ManifestList::Resources => Ok((root, list.key())),
+        ManifestList::OperatorHandlers => Ok((root.get("operator").ok_or(CannotEdit)?, list.key())),
         ManifestList::Handlers(index)
         | ManifestList::Admission(index)
         | ManifestList::Indices(index) => {
@@ -112,12 +127,7 @@ fn owner(root: &Node, list: ManifestList) -> Result<(&Node, &'static str), Canno
                 .get("resources")
                 .and_then(Node::as_seq)
                 .ok_or(CannotEdit)?;
-            let key = match list {
-                ManifestList::Admission(_) => "admission",
-                ManifestList::Indices(_) => "indices",
-                _ => "handlers",
-            };
-            Ok((resources.get(index).ok_or(CannotEdit)?, key))
+            Ok((resources.get(index).ok_or(CannotEdit)?, list.key()))
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The output and the effects of each command.
 
+#[path = "commands/add.rs"]
+mod add;
 #[path = "commands/crate_files.rs"]
 mod crate_files;
 #[path = "commands/exit_codes.rs"]

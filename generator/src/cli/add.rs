@@ -6,8 +6,7 @@ use super::add_args::{AddWebhookArgs, DaemonArgs, HandlerArgs, IndexArgs, TimerA
 use super::console::Console;
 use super::exit_status::CommandStatus;
 use super::hook::{self, HookArgs, ProbeArgs};
-use super::manifest_edit::edit_kind;
-use crate::edit;
+use super::manifest_edit::append_to_kind;
 
 /// Add something to kopf.yaml, keeping its comments, then generate
 #[derive(Debug, Args)]
@@ -50,8 +49,5 @@ pub(super) fn run(args: &AddArgs, console: &mut Console) -> CommandStatus {
         Addition::Login(args) => return hook::add("login", args, console),
         Addition::Probe(args) => return hook::add_probe(args, console),
     };
-    edit_kind(entry.manifest, entry.kind, console, |text, index, _| {
-        let list = (entry.list)(index);
-        edit::append(text, list, &entry.item).map_err(|error| error.to_string())
-    })
+    append_to_kind(&entry, console)
 }

@@ -1,10 +1,13 @@
 //! The arguments of `kopf-gen add` for handlers, indices and webhooks of a kind, and their entries.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::{ArgGroup, Args, ValueEnum};
 
-use super::manifest_entry::{label_filters, list_item, optional_scalar, scalar, true_if};
+use super::handler_options::{ChangedFieldArgs, FieldArgs, FilterArgs, RetryArgs, TypeArgs};
+use super::manifest_entry::{
+    EntryKey, FlowText, list_item, list_of, optional_scalar, optional_text, scalar, true_if,
+};
 use crate::edit::{ListItem, ManifestList};
 
 /// A new entry for a list of a kind.
@@ -17,27 +20,29 @@ pub(super) struct NewEntry<'a> {
 
 #[derive(Debug, Args)]
 pub(super) struct HandlerArgs {
-    /// The kind, as in kopf.yaml or its CRD
+    /// The kind, as in kopf.yaml or its CRD, or a built-in one such as apps/v1/Deployment
     kind: String,
     /// The name of the function
     function: String,
     /// When the function is called; several are separated by commas
     #[arg(long, value_delimiter = ',', required = true)]
     on: Vec<TriggerArg>,
-    /// The field that the handler watches
-    #[arg(long, value_name = "PATH")]
-    field: Option<String>,
+    #[command(flatten)]
+    fields: ChangedFieldArgs,
     #[command(flatten)]
     common: CommonArgs,
     /// Deletion does not wait for this handler
     #[arg(long)]
     optional: bool,
+    /// The handler of a restart is also called for objects that are being deleted
+    #[arg(long)]
+    deleted: bool,
 }
 
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("pace").required(true).multiple(true)))]
 pub(super) struct TimerArgs {
-    /// The kind, as in kopf.yaml or its CRD
+    /// The kind, as in kopf.yaml or its CRD, or a built-in one such as apps/v1/Deployment
     kind: String,
     /// The name of the function
     function: String,
@@ -50,61 +55,56 @@ pub(super) struct TimerArgs {
     /// Only if the object has not changed for this time, such as 10s
     #[arg(long, value_name = "DURATION", group = "pace")]
     idle: Option<String>,
-    /// The delay before the first call, such as 1m
+    /// The delay before the first call, such as 1m, or `{fn: name}` of a function that returns it
     #[arg(long, value_name = "DURATION")]
-    initial_delay: Option<String>,
+    initial_delay: Option<FlowText>,
+    #[command(flatten)]
+    field: FieldArgs,
     #[command(flatten)]
     common: CommonArgs,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct DaemonArgs {
-    /// The kind, as in kopf.yaml or its CRD
+    /// The kind, as in kopf.yaml or its CRD, or a built-in one such as apps/v1/Deployment
     kind: String,
     /// The name of the function
     function: String,
-    /// The delay before the first call, such as 1m
+    /// The delay before the first call, such as 1m, or `{fn: name}` of a function that returns it
     #[arg(long, value_name = "DURATION")]
-    initial_delay: Option<String>,
+    initial_delay: Option<FlowText>,
     /// How long the daemon may take to stop by itself, before it is cancelled
     #[arg(long, value_name = "DURATION")]
     cancellation_backoff: Option<String>,
     /// How long the daemon may take to end once cancelled; by default there is no limit
     #[arg(long, value_name = "DURATION")]
     cancellation_timeout: Option<String>,
+    /// How often the log reports that the operator still waits for the daemon
+    #[arg(long, value_name = "DURATION")]
+    cancellation_polling: Option<String>,
+    #[command(flatten)]
+    field: FieldArgs,
     #[command(flatten)]
     common: CommonArgs,
 }
 
-/// The options that all sorts of handlers have.
+/// The options of handlers, timers and daemons.
 #[derive(Debug, Args)]
 struct CommonArgs {
     /// The id in the annotations of objects, if it is not the name of the function
     #[arg(long)]
     id: Option<String>,
-    /// The number of attempts
-    #[arg(long, value_name = "NUMBER")]
-    retries: Option<u32>,
-    /// The pause before the next attempt, such as 30s
-    #[arg(long, value_name = "DURATION")]
-    backoff: Option<String>,
-    /// How long to keep trying, such as 1h
-    #[arg(long, value_name = "DURATION")]
-    timeout: Option<String>,
-    /// Only objects with this label: `name`, `name=value`, or `!name` for objects without it
-    #[arg(long = "label", value_name = "LABEL")]
-    labels: Vec<String>,
-    /// The name of a function that decides whether the handler is called
-    #[arg(long, value_name = "NAME")]
-    when: Option<String>,
-    /// The manifest; by default kopf.yaml here or in the nearest folder above
-    #[arg(short, long, value_name = "FILE")]
-    manifest: Option<PathBuf>,
+    #[command(flatten)]
+    retries: RetryArgs,
+    #[command(flatten)]
+    filters: FilterArgs,
+    #[command(flatten)]
+    types: TypeArgs,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct IndexArgs {
-    /// The kind, as in kopf.yaml or its CRD
+    /// The kind, as in kopf.yaml or its CRD, or a built-in one such as v1/Pod
     kind: String,
     /// The name of the index, and of the function that returns the keys of an object
     index: String,
@@ -114,29 +114,26 @@ pub(super) struct IndexArgs {
     /// The Rust type of the values; by default String
     #[arg(long, value_name = "TYPE")]
     values: Option<String>,
-    /// Only objects that have this field
-    #[arg(long, value_name = "PATH")]
-    field: Option<String>,
-    /// Only objects with this label: `name`, `name=value`, or `!name` for objects without it
-    #[arg(long = "label", value_name = "LABEL")]
-    labels: Vec<String>,
-    /// The name of a function that decides whether an object is indexed
-    #[arg(long, value_name = "NAME")]
-    when: Option<String>,
-    /// The manifest; by default kopf.yaml here or in the nearest folder above
-    #[arg(short, long, value_name = "FILE")]
-    manifest: Option<PathBuf>,
+    #[command(flatten)]
+    field: FieldArgs,
+    #[command(flatten)]
+    retries: RetryArgs,
+    #[command(flatten)]
+    filters: FilterArgs,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct AddWebhookArgs {
-    /// The kind, as in kopf.yaml or its CRD
+    /// The kind, as in kopf.yaml or its CRD, or a built-in one such as apps/v1/Deployment
     kind: String,
     /// The name of the function
     function: String,
     /// The function may change objects before they are stored
     #[arg(long)]
     mutate: bool,
+    /// The id of the webhook, if it is not the name of the function
+    #[arg(long)]
+    id: Option<String>,
     /// The operations that call the webhook; several are separated by commas
     #[arg(long = "operation", value_name = "OPERATION", value_delimiter = ',')]
     operations: Vec<OperationArg>,
@@ -149,18 +146,23 @@ pub(super) struct AddWebhookArgs {
     /// The API server admits requests if the webhook cannot be called
     #[arg(long)]
     ignore_failures: bool,
-    /// The webhook configuration stays when the operator stops
-    #[arg(long)]
-    persistent: bool,
-    /// Only objects with this label: `name`, `name=value`, or `!name` for objects without it
-    #[arg(long = "label", value_name = "LABEL")]
-    labels: Vec<String>,
-    /// The name of a function that decides whether this one is called
-    #[arg(long, value_name = "NAME")]
-    when: Option<String>,
-    /// The manifest; by default kopf.yaml here or in the nearest folder above
-    #[arg(short, long, value_name = "FILE")]
-    manifest: Option<PathBuf>,
+    /// The webhook configuration stays when the operator stops; `--persistent=false` confirms that
+    /// requests are not checked then
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    persistent: Option<bool>,
+    /// How long the API server waits for an answer, from 1s to 30s
+    #[arg(long, value_name = "DURATION")]
+    timeout: Option<String>,
+    #[command(flatten)]
+    field: FieldArgs,
+    /// Only for changes from this value of the field
+    #[arg(long, value_name = "VALUE", requires = "field")]
+    old: Option<FlowText>,
+    /// Only for changes to this value of the field
+    #[arg(long, value_name = "VALUE", requires = "field")]
+    new: Option<FlowText>,
+    #[command(flatten)]
+    filters: FilterArgs,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -185,33 +187,18 @@ enum TriggerArg {
 
 impl HandlerArgs {
     pub(super) fn entry(&self) -> NewEntry<'_> {
-        NewEntry {
-            manifest: self.common.manifest.as_deref(),
-            kind: &self.kind,
-            list: ManifestList::Handlers,
-            item: self.item(),
-        }
-    }
-
-    fn item(&self) -> ListItem {
-        let on: Vec<_> = self
-            .on
-            .iter()
-            .filter_map(|on| on.to_possible_value())
-            .collect();
-        let on: Vec<_> = on.iter().map(|on| on.get_name()).collect();
-        let on = if let [on] = on[..] {
-            on.to_owned()
-        } else {
-            format!("[{}]", on.join(", "))
-        };
-        let own = [
-            ("on", Some(on)),
-            ("field", optional_scalar(self.field.as_ref())),
-            ("fn", Some(scalar(&self.function))),
-        ];
-        let last = [("optional", true_if(self.optional))];
-        list_item(own.into_iter().chain(self.common.keys()).chain(last))
+        let on = self.on.iter().filter_map(|on| on.to_possible_value());
+        let on: Vec<String> = on.map(|on| on.get_name().to_owned()).collect();
+        let keys = [("on", list_of(&on))]
+            .into_iter()
+            .chain(self.fields.keys())
+            .chain([("fn", Some(scalar(&self.function)))])
+            .chain(self.common.keys())
+            .chain([
+                ("optional", true_if(self.optional)),
+                ("deleted", true_if(self.deleted)),
+            ]);
+        self.common.entry(&self.kind, list_item(keys))
     }
 }
 
@@ -219,26 +206,18 @@ impl HandlerArgs {
 
 impl TimerArgs {
     pub(super) fn entry(&self) -> NewEntry<'_> {
-        NewEntry {
-            manifest: self.common.manifest.as_deref(),
-            kind: &self.kind,
-            list: ManifestList::Handlers,
-            item: self.item(),
-        }
-    }
-
-    fn item(&self) -> ListItem {
         let own = [
             ("timer", Some(scalar(&self.function))),
             ("interval", optional_scalar(self.interval.as_ref())),
             ("sharp", true_if(self.sharp)),
             ("idle", optional_scalar(self.idle.as_ref())),
-            (
-                "initial_delay",
-                optional_scalar(self.initial_delay.as_ref()),
-            ),
+            ("initial_delay", optional_text(self.initial_delay.as_ref())),
         ];
-        list_item(own.into_iter().chain(self.common.keys()))
+        let keys = own
+            .into_iter()
+            .chain(self.field.keys())
+            .chain(self.common.keys());
+        self.common.entry(&self.kind, list_item(keys))
     }
 }
 
@@ -246,27 +225,40 @@ impl TimerArgs {
 
 impl DaemonArgs {
     pub(super) fn entry(&self) -> NewEntry<'_> {
-        NewEntry {
-            manifest: self.common.manifest.as_deref(),
-            kind: &self.kind,
-            list: ManifestList::Handlers,
-            item: self.item(),
-        }
-    }
-
-    fn item(&self) -> ListItem {
-        let backoff = self.cancellation_backoff.as_ref();
-        let timeout = self.cancellation_timeout.as_ref();
+        let duration = |option: &Option<String>| optional_scalar(option.as_ref());
         let own = [
             ("daemon", Some(scalar(&self.function))),
-            (
-                "initial_delay",
-                optional_scalar(self.initial_delay.as_ref()),
-            ),
-            ("cancellation_backoff", optional_scalar(backoff)),
-            ("cancellation_timeout", optional_scalar(timeout)),
+            ("initial_delay", optional_text(self.initial_delay.as_ref())),
+            ("cancellation_backoff", duration(&self.cancellation_backoff)),
+            ("cancellation_timeout", duration(&self.cancellation_timeout)),
+            ("cancellation_polling", duration(&self.cancellation_polling)),
         ];
-        list_item(own.into_iter().chain(self.common.keys()))
+        let keys = own
+            .into_iter()
+            .chain(self.field.keys())
+            .chain(self.common.keys());
+        self.common.entry(&self.kind, list_item(keys))
+    }
+}
+
+// === impl CommonArgs ===
+
+impl CommonArgs {
+    fn keys(&self) -> impl Iterator<Item = EntryKey> {
+        [("id", optional_scalar(self.id.as_ref()))]
+            .into_iter()
+            .chain(self.retries.keys())
+            .chain(self.filters.keys())
+            .chain(self.types.keys())
+    }
+
+    fn entry<'a>(&'a self, kind: &'a str, item: ListItem) -> NewEntry<'a> {
+        NewEntry {
+            manifest: self.filters.manifest(),
+            kind,
+            list: ManifestList::Handlers,
+            item,
+        }
     }
 }
 
@@ -274,42 +266,22 @@ impl DaemonArgs {
 
 impl IndexArgs {
     pub(super) fn entry(&self) -> NewEntry<'_> {
+        let own = [
+            ("index", Some(scalar(&self.index))),
+            ("keys", optional_scalar(self.keys.as_ref())),
+            ("values", optional_scalar(self.values.as_ref())),
+        ];
+        let keys = own
+            .into_iter()
+            .chain(self.field.keys())
+            .chain(self.retries.keys())
+            .chain(self.filters.keys());
         NewEntry {
-            manifest: self.manifest.as_deref(),
+            manifest: self.filters.manifest(),
             kind: &self.kind,
             list: ManifestList::Indices,
-            item: self.item(),
+            item: list_item(keys),
         }
-    }
-
-    fn item(&self) -> ListItem {
-        list_item(
-            [
-                ("index", Some(scalar(&self.index))),
-                ("keys", optional_scalar(self.keys.as_ref())),
-                ("values", optional_scalar(self.values.as_ref())),
-                ("field", optional_scalar(self.field.as_ref())),
-                ("labels", label_filters(&self.labels)),
-                ("when", optional_scalar(self.when.as_ref())),
-            ]
-            .into_iter(),
-        )
-    }
-}
-
-// === impl CommonArgs ===
-
-impl CommonArgs {
-    fn keys(&self) -> [(&'static str, Option<String>); 6] {
-        let labels = label_filters(&self.labels);
-        [
-            ("id", optional_scalar(self.id.as_ref())),
-            ("retries", self.retries.map(|retries| retries.to_string())),
-            ("backoff", optional_scalar(self.backoff.as_ref())),
-            ("timeout", optional_scalar(self.timeout.as_ref())),
-            ("labels", labels),
-            ("when", optional_scalar(self.when.as_ref())),
-        ]
     }
 }
 
@@ -318,7 +290,7 @@ impl CommonArgs {
 impl AddWebhookArgs {
     pub(super) fn entry(&self) -> NewEntry<'_> {
         NewEntry {
-            manifest: self.manifest.as_deref(),
+            manifest: self.filters.manifest(),
             kind: &self.kind,
             list: ManifestList::Admission,
             item: self.item(),
@@ -334,16 +306,26 @@ impl AddWebhookArgs {
             .map(|operation| operation.get_name().to_uppercase())
             .collect();
         let operations = (!operations.is_empty()).then(|| format!("[{}]", operations.join(", ")));
-        let keys = [
+        let persistent = self.persistent.map(|persistent| persistent.to_string());
+        let own = [
             (role, Some(scalar(&self.function))),
+            ("id", optional_scalar(self.id.as_ref())),
             ("operations", operations),
             ("subresource", optional_scalar(self.subresource.as_ref())),
             ("side_effects", true_if(self.side_effects)),
             ("ignore_failures", true_if(self.ignore_failures)),
-            ("persistent", true_if(self.persistent)),
-            ("labels", label_filters(&self.labels)),
-            ("when", optional_scalar(self.when.as_ref())),
+            ("persistent", persistent),
+            ("timeout", optional_scalar(self.timeout.as_ref())),
         ];
-        list_item(keys.into_iter())
+        let changed = [
+            ("old", optional_text(self.old.as_ref())),
+            ("new", optional_text(self.new.as_ref())),
+        ];
+        list_item(
+            own.into_iter()
+                .chain(self.field.keys())
+                .chain(changed)
+                .chain(self.filters.keys()),
+        )
     }
 }

@@ -6,8 +6,9 @@ use clap::Args;
 
 use super::console::Console;
 use super::exit_status::CommandStatus;
+use super::handler_options::RetryArgs;
 use super::manifest_edit::{edit_manifest, suggest_entry};
-use super::manifest_entry::{list_item, optional_scalar, scalar};
+use super::manifest_entry::{FlowText, list_item, optional_scalar, optional_text, scalar};
 use crate::edit::{self, ListItem, ManifestList};
 use crate::load::manifest::HookSection;
 
@@ -18,15 +19,11 @@ pub(super) struct HookArgs {
     /// The id in log lines, if it is not the name of the function
     #[arg(long)]
     id: Option<String>,
-    /// The number of attempts
-    #[arg(long, value_name = "NUMBER")]
-    retries: Option<u32>,
-    /// The pause before the next attempt, such as 30s
-    #[arg(long, value_name = "DURATION")]
-    backoff: Option<String>,
-    /// How long to keep trying, such as 1h
-    #[arg(long, value_name = "DURATION")]
-    timeout: Option<String>,
+    /// A value for the function, as YAML
+    #[arg(long, value_name = "VALUE")]
+    param: Option<FlowText>,
+    #[command(flatten)]
+    retries: RetryArgs,
     /// The manifest; by default kopf.yaml here or in the nearest folder above
     #[arg(short, long, value_name = "FILE")]
     manifest: Option<PathBuf>,
@@ -43,6 +40,9 @@ pub(super) struct ProbeArgs {
     /// How long it may run, such as 5s
     #[arg(long, value_name = "DURATION")]
     timeout: Option<String>,
+    /// A value for the function, as YAML
+    #[arg(long, value_name = "VALUE")]
+    param: Option<FlowText>,
     /// The manifest; by default kopf.yaml here or in the nearest folder above
     #[arg(short, long, value_name = "FILE")]
     manifest: Option<PathBuf>,
@@ -99,11 +99,9 @@ impl HookArgs {
         let keys = [
             (kind, Some(scalar(&self.function))),
             ("id", optional_scalar(self.id.as_ref())),
-            ("retries", self.retries.map(|retries| retries.to_string())),
-            ("backoff", optional_scalar(self.backoff.as_ref())),
-            ("timeout", optional_scalar(self.timeout.as_ref())),
+            ("param", optional_text(self.param.as_ref())),
         ];
-        list_item(keys.into_iter())
+        list_item(keys.into_iter().chain(self.retries.keys()))
     }
 }
 
@@ -113,6 +111,7 @@ impl ProbeArgs {
             ("probe", Some(scalar(&self.function))),
             ("id", optional_scalar(self.id.as_ref())),
             ("timeout", optional_scalar(self.timeout.as_ref())),
+            ("param", optional_text(self.param.as_ref())),
         ];
         list_item(keys.into_iter())
     }

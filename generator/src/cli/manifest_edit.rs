@@ -2,14 +2,18 @@
 
 use std::path::Path;
 
+use super::add_args::NewEntry;
 use super::console::Console;
 use super::crate_folder::find_root;
 use super::draft::CrateDraft;
 use super::exit_status::CommandStatus;
+use super::manifest_entry::scalar;
 use super::runtime_args::RuntimeArgs;
 use super::write_plan::{WriteMode, apply_plan, recover_interrupted_run};
 use crate::diagnostic::{Diagnostics, Sources};
+use crate::edit::{self, ListItem, ManifestList};
 use crate::load::manifest::{self, FILE_NAME, Manifest};
+use crate::model::builtin_kinds;
 use crate::model::operator::Operator;
 use crate::suggest::did_you_mean;
 use crate::write::EditPolicy;
@@ -50,10 +54,42 @@ pub(super) fn edit_manifest(
     }
 }
 
+/// Appends an entry to a list of a kind; adds a built-in kind that the manifest does not have yet.
+pub(super) fn append_to_kind(entry: &NewEntry<'_>, console: &mut Console) -> CommandStatus {
+    edit_manifest(entry.manifest, console, |text, operator, _| {
+        let edited = match find_kind(operator, entry.kind) {
+            Ok(index) => edit::append(text, (entry.list)(index), &entry.item),
+            // If there is no such kind, the check of the manifest says so.
+            Err(_) if entry.kind.contains('/') => {
+                edit::append(text, ManifestList::Resources, &builtin_resource(entry))
+            }
+            Err(message) => return Err(message),
+        };
+        edited.map_err(|error| error.to_string())
+    })
+}
+
+/// A resource of a built-in kind with one entry.
+fn builtin_resource(entry: &NewEntry<'_>) -> ListItem {
+    let (kind, key) = (scalar(entry.kind), (entry.list)(0).key());
+    let mut block = vec![format!("builtin: {kind}"), format!("{key}:")];
+    let lines = entry.item.block.iter().enumerate();
+    block.extend(lines.map(|(number, line)| match number {
+        0 => format!("  - {line}"),
+        _ => format!("    {line}"),
+    }));
+    ListItem {
+        flow: format!("{{builtin: {kind}, {key}: [{}]}}", entry.item.flow),
+        block,
+    }
+}
+
 /// The index of a kind in `resources`: both lists have the same order if the manifest is valid.
 fn find_kind(operator: &Operator, name: &str) -> Result<usize, String> {
     let found = operator.kinds.iter().position(|kind| {
-        kind.kind.eq_ignore_ascii_case(name) || kind.plural.eq_ignore_ascii_case(name)
+        kind.kind.eq_ignore_ascii_case(name)
+            || kind.plural.eq_ignore_ascii_case(name)
+            || name == format!("{}/{}", kind.api_version(), kind.kind)
     });
     found.ok_or_else(|| {
         let kinds: Vec<_> = operator
@@ -62,9 +98,26 @@ fn find_kind(operator: &Operator, name: &str) -> Result<usize, String> {
             .map(|kind| kind.kind.as_str())
             .collect();
         let help = did_you_mean(name, kinds.iter().copied())
+            .or_else(|| suggest_builtin(name))
             .unwrap_or_else(|| format!("it handles {}", kinds.join(", ")));
         format!("kopf.yaml has no kind `{name}`; {help}")
     })
+}
+
+/// How to write the built-in kind of this name.
+fn suggest_builtin(name: &str) -> Option<String> {
+    let mut kinds = builtin_kinds::ALL.iter();
+    let kind = kinds.find(|kind| {
+        kind.kind.eq_ignore_ascii_case(name) || kind.plural.eq_ignore_ascii_case(name)
+    })?;
+    let version = match kind.group {
+        "" => kind.version.to_owned(),
+        group => format!("{group}/{}", kind.version),
+    };
+    Some(format!(
+        "`add … {version}/{}` adds the built-in kind",
+        kind.kind
+    ))
 }
 
 fn parse(text: &str) -> Manifest {
