@@ -19,7 +19,7 @@ use crate::view::deploy::{DockerfileView, DockerignoreView, ReadmeView};
 use crate::view::scaffold::{CargoView, GitignoreView, HandlersView, KindHandlersView, MainView};
 use crate::view::{child, hooks, indices, kind as kind_view, operator as operator_view, workload};
 
-pub(crate) use deployment::{CRD_KUSTOMIZATION, KUSTOMIZATION};
+pub(crate) use deployment::{CRD_KUSTOMIZATION, DEPLOYMENT, KUSTOMIZATION};
 pub(crate) use file::text;
 pub use file::{CratePath, FileContent, NotACratePath, PlannedFile};
 pub use user_files::UserFiles;
@@ -165,10 +165,7 @@ pub fn new_crate(
         scaffold("Dockerfile", &DockerfileView { name }),
         scaffold(".dockerignore", &DockerignoreView),
         scaffold(".gitignore", &GitignoreView),
-        PlannedFile::scaffold(
-            inside("deploy/deployment.yaml"),
-            workload::deployment(operator),
-        ),
+        PlannedFile::scaffold(inside(DEPLOYMENT), workload::deployment(operator)),
         PlannedFile::scaffold(
             inside(KUSTOMIZATION),
             workload::kustomization(operator, has_children),

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::diagnostic::Sources;
-use crate::plan::{CRD_KUSTOMIZATION, CratePath, KUSTOMIZATION, UserFiles};
+use crate::plan::{CRD_KUSTOMIZATION, CratePath, DEPLOYMENT, KUSTOMIZATION, UserFiles};
 
 /// Why the user's files could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -14,7 +14,7 @@ pub struct ReadError {
     source: io::Error,
 }
 
-/// Reads every Rust file below `src/` that is not generated, and the Kustomizations.
+/// Reads every Rust file below `src/` that is not generated, the Kustomizations and the Deployment.
 pub fn read_user_files(root: &Path, sources: &mut Sources) -> Result<UserFiles, ReadError> {
     let mut files = UserFiles::default();
     let mut folders = vec!["src".to_owned()];
@@ -32,7 +32,7 @@ pub fn read_user_files(root: &Path, sources: &mut Sources) -> Result<UserFiles, 
             }
         }
     }
-    for path in [KUSTOMIZATION, CRD_KUSTOMIZATION] {
+    for path in [KUSTOMIZATION, CRD_KUSTOMIZATION, DEPLOYMENT] {
         let place = root.join(path);
         if place.exists() {
             files.add_kustomization(sources, path, &read(place)?);

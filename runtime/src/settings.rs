@@ -10,6 +10,7 @@ use kopf_core::lifecycle::Lifecycle;
 use kopf_core::peering::Ties;
 use kopf_core::persistence::Persistence;
 use kopf_core::posting::EventLimits;
+use kopf_core::shutdown::StopTimes;
 use tokio::sync::Semaphore;
 
 pub use self::persistence::{DiffBaseStore, PersistenceSettings, ProgressStore};
@@ -182,7 +183,7 @@ pub struct ShutdownSettings {
     pub grace: Duration,
     /// The time to post the last Kubernetes events after that.
     pub posting_grace: Duration,
-    /// The time for the whole stop, including cleanup handlers.
+    /// The time for the whole stop, including cleanup handlers; more if the other two need it.
     pub deadline: Duration,
 }
 
@@ -453,13 +454,29 @@ impl Default for HealthSettings {
     }
 }
 
+impl ShutdownSettings {
+    /// The time for the whole stop.
+    pub(crate) fn total(&self) -> Duration {
+        let times = StopTimes {
+            grace: self.grace,
+            posting_grace: self.posting_grace,
+            deadline: self.deadline,
+        };
+        times.total()
+    }
+}
+
 impl Default for ShutdownSettings {
     fn default() -> Self {
+        let StopTimes {
+            grace,
+            posting_grace,
+            deadline,
+        } = StopTimes::default();
         Self {
-            // Kubernetes kills a pod 30 seconds after SIGTERM.
-            grace: Duration::from_secs(25),
-            posting_grace: Duration::from_secs(2),
-            deadline: Duration::from_secs(29),
+            grace,
+            posting_grace,
+            deadline,
         }
     }
 }

@@ -272,6 +272,13 @@ codes! {
     /// that begins to match the filters of a handler is compared with its former state. That costs
     /// a write for each change of each object, and only handlers of changes use it.
     UselessTracking = "KG0626",
+    /// The pod of the operator has less time to stop than `settings.shutdown` takes.
+    ///
+    /// Kubernetes kills a pod 30 seconds after the signal to stop, or after the
+    /// `terminationGracePeriodSeconds` of the pod. An operator that is killed has not called its
+    /// cleanup handlers, and may have interrupted others. `deploy/deployment.yaml` is yours, so
+    /// kopf-gen sets the time in a new crate only: change it there when you change the settings.
+    PodGrace = "KG0627",
     /// An option of `peering` or `leader_election` is invalid.
     ///
     /// A leader must stop before another one begins: `retry_period` < `renew_deadline` <

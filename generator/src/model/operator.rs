@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use kopf_core::scope::NamespacePattern;
 use kopf_core::selection::Selector;
+use kopf_core::shutdown::StopTimes;
 
 use super::builtin_kinds::BuiltinKind;
 use super::coordination::{LeaderElection, Peering};
@@ -140,6 +141,25 @@ impl Operator {
         let disabled = ("disabled", SettingValue::Flag(true));
         let mut sections = self.settings.iter();
         !sections.any(|it| it.field == "scanning" && it.fields.contains(&disabled))
+    }
+
+    /// The time limits of its stop; a startup handler may still change them.
+    #[must_use]
+    pub fn stop_times(&self) -> StopTimes {
+        let mut times = StopTimes::default();
+        let shutdown = self.settings.iter().filter(|it| it.field == "shutdown");
+        for (field, value) in shutdown.flat_map(|section| &section.fields) {
+            let SettingValue::Duration(duration) = value else {
+                continue;
+            };
+            match *field {
+                "grace" => times.grace = *duration,
+                "posting_grace" => times.posting_grace = *duration,
+                "deadline" => times.deadline = *duration,
+                _ => {}
+            }
+        }
+        times
     }
 
     /// All indices, each once, in the order of the manifest.

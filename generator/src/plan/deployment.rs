@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use super::file::{PlannedFile, inside};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources, Span};
-use crate::load::yaml::{self, Dialect};
+use crate::load::yaml::{self, Dialect, Node};
 use crate::model::operator::{CrdFile, Operator};
 use crate::view::crds::{self, CRD_FOLDER};
-use crate::view::workload::CRD_BASE;
+use crate::view::workload::{CRD_BASE, POD_SECONDS};
 use crate::view::{rbac, webhooks, workload};
 
 /// The Kustomization that applies the files in `deploy/`, which the user owns.
@@ -16,6 +16,9 @@ pub(crate) const KUSTOMIZATION: &str = "deploy/kustomization.yaml";
 
 /// The Kustomization that applies the files in `crds/`; the user may have one from earlier.
 pub(crate) const CRD_KUSTOMIZATION: &str = "crds/kustomization.yaml";
+
+/// The workload, which the user owns.
+pub(crate) const DEPLOYMENT: &str = "deploy/deployment.yaml";
 
 /// The entry of `deploy/kustomization.yaml` for copies of CRDs.
 const COPIES: &str = "crds.yaml";
@@ -25,6 +28,17 @@ const COPIES: &str = "crds.yaml";
 pub(super) struct UserKustomizations {
     deploy: Option<Kustomization>,
     crds: Option<Kustomization>,
+    workload: Option<Workload>,
+}
+
+/// The Deployment of the operator.
+#[derive(Clone, Debug)]
+struct Workload {
+    source: SourceId,
+    /// The place of `terminationGracePeriodSeconds`, or of the key `spec` of its pods.
+    place: Span,
+    /// The time that its pods have to stop.
+    seconds: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -66,6 +80,9 @@ pub(super) fn files(
         .filter_map(|(path, text)| Some(PlannedFile::generated(inside(path), text?)));
     let planned: Vec<PlannedFile> = planned.collect();
     user.check(&bases, &planned, diagnostics);
+    if let Some(workload) = &user.workload {
+        workload.check(operator.stop_times().pod_seconds(), diagnostics);
+    }
     planned
 }
 
@@ -80,6 +97,7 @@ impl UserKustomizations {
         match path {
             KUSTOMIZATION => self.deploy = kustomization(sources),
             CRD_KUSTOMIZATION if !crds::is_generated(text) => self.crds = kustomization(sources),
+            DEPLOYMENT => self.workload = Workload::read(sources, text),
             _ => {}
         }
     }
@@ -120,6 +138,45 @@ impl UserKustomizations {
                 }
             }
         }
+    }
+}
+
+// === impl Workload ===
+
+impl Workload {
+    /// The first Deployment of a text.
+    fn read(sources: &mut Sources, text: &str) -> Option<Self> {
+        let source = sources.add(DEPLOYMENT, text.to_owned());
+        let mut ignored = Diagnostics::new();
+        let documents = yaml::parse(sources, source, Dialect::Kubernetes, &mut ignored);
+        let mut documents = documents.iter();
+        let deployment =
+            documents.find(|it| it.get("kind").and_then(Node::as_str) == Some("Deployment"))?;
+        let pod = deployment.get("spec")?.get("template")?.entry("spec")?;
+        let grace = pod.value.entry("terminationGracePeriodSeconds");
+        let seconds = grace.and_then(|it| u64::try_from(it.value.as_int()?).ok());
+        Some(Self {
+            source,
+            place: grace.map_or(pod.key.span, |grace| grace.value.span),
+            seconds: seconds.unwrap_or(POD_SECONDS),
+        })
+    }
+
+    /// Warns if its pods are killed before the operator has stopped.
+    fn check(&self, needed: u64, diagnostics: &mut Diagnostics) {
+        if self.seconds >= needed {
+            return;
+        }
+        let message = format!(
+            "Kubernetes kills the operator {} s after the signal to stop, and it needs {needed} s",
+            self.seconds
+        );
+        let label = format!("the pod has {} s", self.seconds);
+        diagnostics.push(
+            Diagnostic::warning(Code::PodGrace, message)
+                .at(self.source, self.place, label)
+                .help(format!("set `terminationGracePeriodSeconds: {needed}`")),
+        );
     }
 }
 

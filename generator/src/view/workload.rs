@@ -12,6 +12,9 @@ pub const CRD_BASE: &str = "../crds";
 /// The label by which Services and Deployments find the Pods of an operator.
 pub(super) const NAME_LABEL: &str = "app.kubernetes.io/name";
 
+/// The time that Kubernetes gives a pod to stop, in seconds, unless the pod says more.
+pub const POD_SECONDS: u64 = 30;
+
 /// `deploy/deployment.yaml`: the namespace and the workload of `operator`.
 #[must_use]
 pub fn deployment(operator: &Operator) -> String {
@@ -28,8 +31,16 @@ pub fn deployment(operator: &Operator) -> String {
         spec.with("replicas", 1)
             .with_comment(&[why], "strategy", strategy("Recreate"))
     };
-    let pod = YamlMap::default()
-        .with("serviceAccountName", name)
+    let pod = YamlMap::default().with("serviceAccountName", name);
+    let pod = match operator.stop_times().pod_seconds() {
+        POD_SECONDS => pod,
+        seconds => {
+            let why = "The time that `settings.shutdown` in kopf.yaml needs.";
+            let seconds = &serde_json::Value::from(seconds);
+            pod.with_comment(&[why], "terminationGracePeriodSeconds", seconds)
+        }
+    };
+    let pod = pod
         .with(
             "securityContext",
             YamlMap::default()

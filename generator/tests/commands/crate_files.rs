@@ -209,3 +209,27 @@ fn a_crate_of_an_earlier_version_works_and_one_note_names_what_to_delete() {
     let output = shell.run(&["generate"]);
     assert_eq!(output, "exit 0\ndeleted deploy/crds.yaml\n");
 }
+
+#[test]
+fn the_pod_has_the_time_that_the_operator_needs_to_stop() {
+    let shell = Shell::with_operator();
+    assert!(!shell.run(&["generate"]).contains("KG0627"));
+    let manifest = shell.read("kopf.yaml").replace(
+        "  name: widgets\n",
+        "  name: widgets\n  settings: {shutdown: {grace: 1m}}\n",
+    );
+    shell.write("kopf.yaml", &manifest);
+    let output = shell.run(&["generate"]);
+    let short = "warning[KG0627]: Kubernetes kills the operator 30 s after the signal to stop, and it needs 65 s";
+    assert!(output.contains(short), "{output}");
+    let deployment = shell.read("deploy/deployment.yaml");
+    let longer = |seconds: u32| {
+        let pod = "      serviceAccountName: widgets\n";
+        let grace = format!("{pod}      terminationGracePeriodSeconds: {seconds}\n");
+        assert!(deployment.contains(pod), "{deployment}");
+        shell.write("deploy/deployment.yaml", &deployment.replace(pod, &grace));
+        shell.run(&["generate"])
+    };
+    assert!(longer(64).contains("KG0627"));
+    assert!(!longer(65).contains("KG0627"));
+}

@@ -54,6 +54,7 @@ pub mod queue;
 pub mod reverts;
 pub mod scope;
 pub mod selection;
+pub mod shutdown;
 pub mod time;
 pub mod turn;
 pub mod watch;

@@ -118,7 +118,7 @@ async fn run(
     let begun = stopped.get().map_or_else(Instant::now, |stopped| *stopped);
     let least = Instant::now() + MIN_CLEANUP_TIME;
     let end = begun
-        .checked_add(settings.shutdown.deadline)
+        .checked_add(settings.shutdown.total())
         .map_or(least + LONGEST_CLEANUP_TIME, |end| end.max(least));
     let default_backoff = settings.execution.default_backoff;
     let mut cx = CleanupContext::new(client, settings, indices);

@@ -35,7 +35,7 @@ impl ShutdownTimeout {
         let defaults = ShutdownSettings::default();
         let settings = self.0.get().unwrap_or(&defaults);
         let graces = settings.grace.saturating_add(settings.posting_grace);
-        graces.saturating_add(MARGIN).max(settings.deadline)
+        graces.saturating_add(MARGIN).max(settings.total())
     }
 }
 
