@@ -11,6 +11,8 @@ mod changes;
 mod continuity;
 #[path = "parity/errors.rs"]
 mod errors;
+#[path = "parity/hierarchy.rs"]
+mod hierarchy;
 #[path = "parity/improvements.rs"]
 mod improvements;
 #[path = "parity/logins.rs"]

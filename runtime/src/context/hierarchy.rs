@@ -8,6 +8,8 @@
 use std::fmt;
 
 use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kopf_core::object::ObjectView;
 use kopf_core::object::hierarchy as raw;
 pub use kopf_core::object::hierarchy::{Adoption, Existing, Naming, OwnerFlags};
@@ -57,6 +59,29 @@ pub fn adopt<T: Child>(
     edit(child, &mut |child| {
         raw::adopt(child, ObjectView::new(owner), adoption);
     })
+}
+
+/// A reference to any object, such as a child that the status names.
+#[must_use]
+pub fn object_reference(object: &Value) -> ObjectReference {
+    let reference = raw::object_reference(ObjectView::new(object));
+    // All of its parts are texts.
+    serde_json::from_value(reference).unwrap_or_default()
+}
+
+/// An owner reference to any object.
+#[must_use]
+pub fn owner_reference(owner: &Value, flags: OwnerFlags) -> OwnerReference {
+    let view = ObjectView::new(owner);
+    let text = |part: Option<&str>| part.unwrap_or_default().to_owned();
+    OwnerReference {
+        api_version: text(view.api_version()),
+        kind: text(view.kind()),
+        name: text(view.name()),
+        uid: text(view.uid()),
+        controller: flags.controller,
+        block_owner_deletion: flags.block_owner_deletion,
+    }
 }
 
 /// Adds an owner reference, unless the child has it.

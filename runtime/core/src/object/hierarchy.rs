@@ -74,6 +74,22 @@ pub fn owner_reference(owner: ObjectView<'_>, flags: OwnerFlags) -> Value {
     reference
 }
 
+/// A reference to an object, without the parts that it does not have.
+#[must_use]
+pub fn object_reference(object: ObjectView<'_>) -> Value {
+    let mut reference = json!({
+        "apiVersion": object.api_version(),
+        "kind": object.kind(),
+        "name": object.name(),
+        "uid": object.uid(),
+        "namespace": object.namespace(),
+    });
+    if let Some(reference) = reference.as_object_mut() {
+        reference.retain(|_, value| value.as_str().is_some_and(|text| !text.is_empty()));
+    }
+    reference
+}
+
 /// Adds an owner, unless the child has it.
 pub fn append_owner_reference(child: &mut Value, owner: ObjectView<'_>, flags: OwnerFlags) {
     let Some(references) = owner_references(child) else {
