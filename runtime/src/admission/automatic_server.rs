@@ -17,6 +17,7 @@ use tracing::info;
 use super::certificates::Certificates;
 use super::options::AutomaticServerOptions;
 use super::server::{AdvertisedAddress, Server};
+use super::tunnel::Tunnel;
 
 /// How long the API server may take to send its certificate.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -29,39 +30,56 @@ pub(super) fn pod_namespace() -> Option<String> {
     Some(namespace.trim().to_owned()).filter(|namespace| !namespace.is_empty())
 }
 
+/// A server that fits the environment.
+pub(super) enum AutomaticServer {
+    /// The cluster reaches it.
+    Direct(Box<Server>),
+    /// It is behind a tunnel.
+    Tunnelled(Tunnel),
+}
+
 /// A server with addresses that fit the environment.
 pub(super) async fn automatic_server(
     operator: &str,
     options: &AutomaticServerOptions,
     client: &Client,
-) -> Server {
+) -> AutomaticServer {
     let server = match (&options.host, pod_namespace()) {
         (None, Some(namespace)) => in_pod(operator, &namespace, options),
         (Some(host), _) => Server::local(host).listen(Ipv4Addr::UNSPECIFIED.into()),
         (None, None) => {
             let cluster = detect(client).await;
             let server = Server::local(cluster.host());
-            if cluster.is_this_machine() {
-                server
-            } else {
+            if !cluster.is_this_machine() {
                 info!(
                     "the cluster looks like {cluster:?}: its API server is to reach this machine as `{}`",
                     cluster.host()
                 );
                 server.listen(Ipv4Addr::UNSPECIFIED.into())
+            } else if let Some(tunnel) = &options.tunnel {
+                info!("the cluster is not a known local one: webhooks go through a tunnel");
+                let tunnel = tunnel.clone();
+                let tunnel = tunnel.with_server(|server| with_addresses(server, options));
+                return AutomaticServer::Tunnelled(tunnel);
+            } else {
+                server
             }
         }
     };
+    let server = with_addresses(server, options);
+    AutomaticServer::Direct(Box::new(match &options.ca_file {
+        Some(file) => server.write_ca(file),
+        None => server,
+    }))
+}
+
+fn with_addresses(server: Server, options: &AutomaticServerOptions) -> Server {
     let server = match options.listen {
         Some(address) => server.listen(address),
         None => server,
     };
-    let server = match options.port {
+    match options.port {
         Some(port) => server.port(port),
-        None => server,
-    };
-    match &options.ca_file {
-        Some(file) => server.write_ca(file),
         None => server,
     }
 }

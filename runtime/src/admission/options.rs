@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::server::Server;
+use super::tunnel::Tunnel;
 use super::webhook_server::WebhookServer;
 
 /// The options for serving the webhooks of an operator and for configuring them in the cluster.
@@ -37,7 +38,7 @@ pub(crate) enum ServerChoice {
 }
 
 /// The options of a server that finds its addresses by itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct AutomaticServerOptions {
     /// The name under which the cluster reaches this machine.
     pub(crate) host: Option<String>,
@@ -48,6 +49,8 @@ pub(crate) struct AutomaticServerOptions {
     pub(crate) ca_file: Option<std::path::PathBuf>,
     /// In a pod, the Secret with certificates that another program maintains.
     pub(crate) secret: Option<String>,
+    /// For clusters that cannot reach this machine.
+    pub(crate) tunnel: Option<Tunnel>,
 }
 
 // === impl Webhooks ===
@@ -87,6 +90,16 @@ impl Webhooks {
     pub fn certificates_in(mut self, secret: impl Into<String>) -> Self {
         if let ServerChoice::Automatic(options) = &mut self.server {
             options.secret = Some(secret.into());
+        }
+        self
+    }
+
+    /// Outside of a pod, serves through this tunnel, unless the cluster is a local one that reaches
+    /// this machine by itself. Every client that knows the public address can
+    /// send reviews.
+    pub fn auto_tunnel(mut self, tunnel: Tunnel) -> Self {
+        if let ServerChoice::Automatic(options) = &mut self.server {
+            options.tunnel = Some(tunnel);
         }
         self
     }

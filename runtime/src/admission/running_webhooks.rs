@@ -9,7 +9,7 @@ use kube::Client;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::automatic_server::{self, protected_namespaces};
+use super::automatic_server::{self, AutomaticServer, protected_namespaces};
 use super::configuration_manager::ConfigurationManager;
 use super::options::{ConfigurationOwner, ServerChoice, Webhooks};
 use super::reviewer::Reviewer;
@@ -139,9 +139,15 @@ async fn server(
 ) -> (Arc<dyn WebhookServer>, Vec<String>) {
     match choice {
         ServerChoice::Automatic(options) => {
-            let server = automatic_server::automatic_server(operator, &options, client).await;
-            let protected = protected_namespaces(Some(&server));
-            (Arc::new(server), protected)
+            match automatic_server::automatic_server(operator, &options, client).await {
+                AutomaticServer::Direct(server) => {
+                    let protected = protected_namespaces(Some(&server));
+                    (Arc::new(*server), protected)
+                }
+                AutomaticServer::Tunnelled(tunnel) => {
+                    (Arc::new(tunnel), protected_namespaces(None))
+                }
+            }
         }
         ServerChoice::Server(server) => {
             let protected = protected_namespaces(Some(&server));

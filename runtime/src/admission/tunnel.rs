@@ -21,7 +21,7 @@ pub struct Tunnel {
     program: String,
     arguments: Vec<String>,
     marker: String,
-    server: Server,
+    server: Box<Server>,
 }
 
 impl Tunnel {
@@ -34,7 +34,7 @@ impl Tunnel {
             program: program.into(),
             arguments: arguments.into_iter().map(Into::into).collect(),
             marker: String::new(),
-            server: Server::local("localhost").protocol(Protocol::Http),
+            server: Box::new(Server::local("localhost").protocol(Protocol::Http)),
         }
     }
 
@@ -60,7 +60,26 @@ impl Tunnel {
     /// Forwards to a server with other options; one with plain HTTP, unless the program can trust
     /// its certificates.
     pub fn server(mut self, server: Server) -> Self {
-        self.server = server;
+        self.server = Box::new(server);
+        self
+    }
+
+    /// A tunnel by its command line: `ngrok`, or a program and its arguments with spaces between
+    /// them, of which one has `{port}`.
+    pub(crate) fn parse(command: &str) -> Result<Self, String> {
+        let mut words = command.split_whitespace();
+        match words.next() {
+            Some("ngrok") if words.clone().next().is_none() => Ok(Self::ngrok()),
+            Some(program) if command.contains("{port}") => Ok(Self::new(program, words)),
+            _ => {
+                Err("write `ngrok`, or a command with `{port}`, such as `lt --port {port}`".into())
+            }
+        }
+    }
+
+    /// The tunnel to a server with other addresses.
+    pub(super) fn with_server(mut self, change: impl FnOnce(Server) -> Server) -> Self {
+        self.server = Box::new(change(*self.server));
         self
     }
 
@@ -149,6 +168,16 @@ fn public_url<'a>(line: &'a str, marker: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_line_names_the_program_and_the_place_of_the_port() {
+        let ngrok = Tunnel::parse("ngrok").expect("the default");
+        assert_eq!(ngrok.marker, "url=");
+        let other = Tunnel::parse("lt --port {port}").expect("a program");
+        assert_eq!((other.program.as_str(), other.arguments.len()), ("lt", 2));
+        assert!(Tunnel::parse("lt --port 80").is_err());
+        assert!(Tunnel::parse("").is_err());
+    }
 
     #[test]
     fn the_public_address_is_found_in_the_output_of_programs() {

@@ -62,7 +62,7 @@ pub(super) struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the operator (this is the default)
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Print the CustomResourceDefinitions that the operator handles, or apply them
     Crd(CrdArgs),
     /// Pause the operators of a peering for a while
@@ -316,7 +316,7 @@ pub(super) struct ResumeArgs {
 /// The action that the command line asks for.
 #[derive(Debug)]
 pub(super) enum RequestedAction {
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     PrintCrds,
     ApplyCrds { force: bool },
     Freeze(FreezeArgs),
@@ -399,7 +399,7 @@ fn namespace_pattern(text: &str) -> Result<NamespacePattern, PatternProblem> {
 impl From<Cli> for RequestedAction {
     fn from(cli: Cli) -> Self {
         match cli.command {
-            None => Self::Run(cli.run),
+            None => Self::Run(Box::new(cli.run)),
             Some(Command::Run(args)) => Self::Run(args),
             Some(Command::Crd(CrdArgs { apply: false, .. })) => Self::PrintCrds,
             Some(Command::Crd(CrdArgs { force, .. })) => Self::ApplyCrds { force },

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::admission::{ConfigurationOwner, ServerChoice, Webhooks};
+use crate::admission::{ConfigurationOwner, ServerChoice, Tunnel, Webhooks};
 
 /// The options for webhooks that the operator serves outside of the cluster.
 #[derive(Debug, Clone, Default, Args)]
@@ -28,6 +28,19 @@ pub(in crate::operator) struct WebhookArgs {
     #[arg(long, value_name = "FILE", env = "KOPF_RUN_WEBHOOK_CA_FILE")]
     webhook_ca_file: Option<PathBuf>,
 
+    /// Serve webhooks through a tunnel, unless the cluster reaches this machine by itself: `ngrok`, or
+    /// a command with `{port}` that prints its public address, to which every client can send requests
+    #[arg(
+        long,
+        value_name = "COMMAND",
+        env = "KOPF_RUN_WEBHOOK_TUNNEL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "ngrok",
+        value_parser = Tunnel::parse
+    )]
+    webhook_tunnel: Option<Tunnel>,
+
     /// The name of the webhook configurations, for an operator that runs beside another of its kind
     #[arg(long, value_name = "NAME", env = "KOPF_RUN_WEBHOOK_CONFIGURATION")]
     webhook_configuration: Option<String>,
@@ -40,6 +53,7 @@ impl WebhookArgs {
             webhook_port,
             webhook_listen,
             webhook_ca_file,
+            webhook_tunnel,
             webhook_configuration,
         } = self.clone();
         if let (Some(name), ConfigurationOwner::Managed(managed)) =
@@ -54,5 +68,6 @@ impl WebhookArgs {
         options.port = webhook_port.or(options.port);
         options.listen = webhook_listen.or(options.listen);
         options.ca_file = webhook_ca_file.or(options.ca_file.take());
+        options.tunnel = webhook_tunnel.or(options.tunnel.take());
     }
 }

@@ -39,6 +39,14 @@ impl HostDetectionFixture {
     }
 
     fn start(&self, kubeconfig: &PathBuf) -> Result<ChildProcess, TestFailure> {
+        self.start_with(kubeconfig, &[])
+    }
+
+    fn start_with(
+        &self,
+        kubeconfig: &PathBuf,
+        options: &[&str],
+    ) -> Result<ChildProcess, TestFailure> {
         let program = env!("CARGO_BIN_EXE_health-operator");
         let operator = self
             .sandbox
@@ -48,6 +56,7 @@ impl HostDetectionFixture {
             .env("HEALTH_WEBHOOK", "auto")
             .args(["run", "--standalone", "--log-format", "plain"])
             .args(["--webhook-listen", "127.0.0.1"])
+            .args(options)
             .args(["--namespace", self.sandbox.namespace()]);
         Ok(operator.start()?)
     }
@@ -96,6 +105,33 @@ async fn the_webhook_host_is_detected_from_the_kubeconfig_context() -> TestResul
         let kubeconfig = fixture.kubeconfig(|config| rename_context(config, context))?;
         assert_eq!(fixture.webhook_host(&kubeconfig).await?, host, "{context}");
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_tunnel_is_used_unless_the_cluster_is_a_known_local_one() -> TestResult {
+    let fixture = HostDetectionFixture::in_sandbox(Sandbox::open("tunnelled").await?).await?;
+    let program = fixture.folder.path().join("tunnel.sh");
+    let script =
+        "echo \"started for $1\"; echo \"public: https://tunnel-$1.example\"; exec sleep 600";
+    std::fs::write(&program, script)?;
+    let command = format!("--webhook-tunnel=sh {} {{port}}", program.display());
+    for (context, host) in [
+        ("k3d-dev", "https://host.k3d.internal"),
+        ("production", "https://tunnel-"),
+    ] {
+        let kubeconfig = fixture.kubeconfig(|config| rename_context(config, context))?;
+        let operator = fixture.start_with(&kubeconfig, &[&command])?;
+        operator
+            .wait_for_log("the webhooks are configured in")
+            .await?;
+        let url = fixture.url().await?;
+        assert!(url.starts_with(host), "{context}: {url}");
+        assert_eq!(operator.terminate().await?, Ending::Exit(0));
+    }
+    let kubeconfig = fixture.kubeconfig(|_| {})?;
+    let refused = fixture.start_with(&kubeconfig, &["--webhook-tunnel=lt --port 80"])?;
+    assert_eq!(refused.wait().await?, Ending::Exit(2));
     Ok(())
 }
 
