@@ -261,6 +261,13 @@ codes! {
     /// `deploy/kustomization.yaml` names `crds/` as its base, and `kopf-gen schema --write` writes
     /// the schema for those whose editors use it. Nothing breaks if you keep the old files.
     OldLayout = "KG0623",
+    /// Webhooks are not called while no operator runs.
+    ///
+    /// The operator removes its webhooks from the cluster when it stops, so that requests still
+    /// work; they are not checked then. With `persistent: true` a webhook stays configured, and the
+    /// API server rejects the requests in that time, or admits them with `ignore_failures: true`.
+    /// `persistent: false` says that unchecked requests are fine, and ends this note.
+    UncheckedRequests = "KG0624",
     /// A kind without a watch has a memo.
     ///
     /// The operator keeps the memo of an object as long as it watches the object. It does not watch

@@ -150,3 +150,44 @@ resources:
         "{output}"
     );
 }
+
+#[test]
+fn requests_that_are_not_checked_while_no_operator_runs_are_noted() {
+    let shell = Shell::with_operator();
+    let with = |options: &str| {
+        shell.write(
+            "kopf.yaml",
+            &format!(
+                "apiVersion: kopf-gen.dev/v1
+operator: {{name: widgets}}
+resources:
+  - crd: crds/widget.yaml
+    admission:
+      - {{validate: check{options}}}
+      - {{mutate: complete{options}}}
+"
+            ),
+        );
+        shell.run(&["validate"])
+    };
+    insta::assert_snapshot!(with(""), @r"
+    exit 0
+    note[KG0624]: while no operator runs, `check`, `complete` of Widget are not called, and requests pass
+     --> kopf.yaml:6:20
+      |
+    6 |       - {validate: check}
+      |                    ^^^^^ removed when the operator stops
+      |
+      = help: `persistent: true` keeps it, and the API server rejects requests then; `persistent: false` confirms
+
+    widgets is valid: kinds: 1, handlers: 0
+    ");
+    for decided in [
+        ", persistent: true",
+        ", persistent: false",
+        ", ignore_failures: true",
+    ] {
+        let output = with(decided);
+        assert!(!output.contains("KG0624"), "{output}");
+    }
+}

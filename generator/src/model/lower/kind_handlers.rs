@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::field::FieldSource;
 use super::lowering::{LimitsCheck, Lowering};
-use super::{implied_notes, index};
+use super::{implied_notes, index, webhook};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Span};
 use crate::load::manifest::{HandlerSection, ResourceSection, WebhookSection};
 use crate::load::schema::Schema;
@@ -98,6 +98,13 @@ impl KindLowering<'_> {
                 webhooks.push((webhook, written));
             }
         }
+        webhook::note_unchecked(
+            source,
+            self.kind,
+            &section.admission,
+            self.unmanaged_webhooks,
+            self.diagnostics,
+        );
         share_params(&mut handlers);
         self.check_methods(&handlers, &webhooks);
         implied_notes::add_notes(source, self.kind, &handlers, self.diagnostics);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::lowering::{LimitsCheck, Lowering};
-use crate::diagnostic::{Code, Diagnostic, Severity, Span};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity, SourceId, Span};
 use crate::load::manifest::{
     ConfigurationOwner, HandlerSection, Manifest, OneOrMany, Spanned, Trigger, WebhookSection,
 };
@@ -206,6 +206,41 @@ pub(super) fn unmanaged(manifest: &Manifest) -> Option<Span> {
     let admission = manifest.operator.admission.as_ref()?;
     let configuration = admission.configuration?;
     (configuration.value == ConfigurationOwner::CertManager).then_some(configuration.span)
+}
+
+/// Notes that webhooks are not called while no operator runs, unless the manifest says what should
+/// happen then.
+pub(super) fn note_unchecked(
+    source: SourceId,
+    kind: &HandledKind,
+    sections: &[WebhookSection],
+    unmanaged: Option<Span>,
+    diagnostics: &mut Diagnostics,
+) {
+    // With `ignore_failures`, requests pass without an answer in any case.
+    let tolerant = |it: &WebhookSection| it.ignore_failures.is_some_and(|it| it.value);
+    let mut undecided: Vec<&WebhookSection> = sections.iter().collect();
+    undecided.retain(|it| it.persistent.is_none() && !tolerant(it));
+    let functions = undecided.into_iter().filter_map(WebhookSection::function);
+    let functions: Vec<_> = functions.collect();
+    let Some(first) = functions.first().filter(|_| unmanaged.is_none()) else {
+        return;
+    };
+    let names: Vec<String> = functions
+        .iter()
+        .map(|it| format!("`{}`", it.value))
+        .collect();
+    let verb = if names.len() == 1 { "is" } else { "are" };
+    let message = format!(
+        "while no operator runs, {} of {} {verb} not called, and requests pass",
+        names.join(", "),
+        kind.kind
+    );
+    diagnostics.push(
+        Diagnostic::note(Code::UncheckedRequests, message)
+            .at(source, first.span, "removed when the operator stops")
+            .help("`persistent: true` keeps it, and the API server rejects requests then; `persistent: false` confirms"),
+    );
 }
 
 fn as_handler(section: &WebhookSection, function: &Spanned<String>) -> HandlerSection {
