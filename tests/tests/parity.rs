@@ -15,6 +15,8 @@ mod errors;
 mod hierarchy;
 #[path = "parity/improvements.rs"]
 mod improvements;
+#[path = "parity/inventory.rs"]
+mod inventory;
 #[path = "parity/logins.rs"]
 mod logins;
 #[path = "parity/logs.rs"]

@@ -1,0 +1,90 @@
+//! Every name of Kopf has a row in the documentation.
+
+use std::path::Path;
+
+use kopf_tests::{PythonKopf, TestFailure, TestResult};
+
+/// Prints the names of Kopf, one per line.
+const NAMES: &str = "
+import dataclasses, inspect
+import kopf, kopf.cli
+from kopf._cogs.configs import configuration
+decorators = ['startup', 'cleanup', 'login', 'probe', 'create', 'update', 'delete', 'resume',
+              'field', 'event', 'validate', 'mutate']
+functions = [getattr(kopf.on, name) for name in decorators]
+functions += [kopf.daemon, kopf.timer, kopf.index, kopf.subhandler, kopf.register]
+names = {f'on.{name}' for name in decorators} | set(kopf.__all__) - {'on'}
+for function in functions:
+    names |= set(inspect.signature(function).parameters)
+names |= {'asap', 'one_by_one', 'all_at_once', 'randomized', 'shuffled'}
+for section in dataclasses.fields(configuration.OperatorSettings):
+    for field in dataclasses.fields(section.default_factory):
+        if not field.name.startswith('_'):
+            names.add(f'settings {section.name}.{field.name}')
+for command in kopf.cli.main.commands.values():
+    for option in command.params:
+        names |= {name for name in [*option.opts, *option.secondary_opts] if name.startswith('--')}
+print('\\n'.join(sorted(names)))
+";
+
+/// The arguments of handlers, by Kopf's documentation.
+const ARGUMENTS: &[&str] = &[
+    "retry",
+    "started",
+    "runtime",
+    "param",
+    "memo",
+    "patch",
+    "logger",
+    "resource",
+    "body",
+    "spec",
+    "meta",
+    "status",
+    "uid",
+    "name",
+    "namespace",
+    "labels",
+    "annotations",
+    "event",
+    "type",
+    "reason",
+    "diff",
+    "old",
+    "new",
+    "stopped",
+    "settings",
+    "dryrun",
+    "operation",
+    "subresource",
+    "warnings",
+    "userinfo",
+    "sslpeer",
+    "headers",
+];
+
+fn page(name: &str) -> Result<String, TestFailure> {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    Ok(std::fs::read_to_string(docs.join(name))?)
+}
+
+#[tokio::test]
+async fn every_name_of_kopf_has_a_row() -> TestResult {
+    let (parity, settings) = (page("parity.md")?, page("settings.md")?);
+    let kopf = PythonKopf::obtain().await?.evaluate(NAMES, "")?;
+    let names: Vec<&str> = kopf.lines().collect();
+    assert!(names.len() > 150, "{names:?}");
+    let is_missing = |name: &&str| match name.strip_prefix("settings ") {
+        // A whole section may be elsewhere, as that of the peering is.
+        Some(setting) => {
+            let section = setting.split('.').next().unwrap_or_default();
+            let is_row = |name: &str| settings.contains(&format!("\n| `{name}` |"));
+            !is_row(setting) && !is_row(section)
+        }
+        None => !parity.contains(&format!("`{name}`")),
+    };
+    let missing: Vec<&str> = names.into_iter().chain(ARGUMENTS.iter().copied()).collect();
+    let missing: Vec<&str> = missing.into_iter().filter(|it| is_missing(it)).collect();
+    assert_eq!(missing, [""; 0], "these have no row");
+    Ok(())
+}
