@@ -28,12 +28,12 @@ const COPIES: &str = "crds.yaml";
 pub(super) struct UserKustomizations {
     deploy: Option<Kustomization>,
     crds: Option<Kustomization>,
-    workload: Option<Workload>,
+    workload: Option<OperatorDeployment>,
 }
 
 /// The Deployment of the operator.
 #[derive(Clone, Debug)]
-struct Workload {
+struct OperatorDeployment {
     source: SourceId,
     /// The place of `terminationGracePeriodSeconds`, or of the key `spec` of its pods.
     place: Span,
@@ -97,7 +97,7 @@ impl UserKustomizations {
         match path {
             KUSTOMIZATION => self.deploy = kustomization(sources),
             CRD_KUSTOMIZATION if !crds::is_generated(text) => self.crds = kustomization(sources),
-            DEPLOYMENT => self.workload = Workload::read(sources, text),
+            DEPLOYMENT => self.workload = OperatorDeployment::read(sources, text),
             _ => {}
         }
     }
@@ -141,9 +141,9 @@ impl UserKustomizations {
     }
 }
 
-// === impl Workload ===
+// === impl OperatorDeployment ===
 
-impl Workload {
+impl OperatorDeployment {
     /// The first Deployment of a text.
     fn read(sources: &mut Sources, text: &str) -> Option<Self> {
         let source = sources.add(DEPLOYMENT, text.to_owned());
