@@ -166,7 +166,8 @@ mod tests {
     #[test]
     fn values_are_one_value_of_yaml_however_they_are_written() {
         for (text, written) in [
-            ("10Gi", "10Gi"),
+            ("gold", "gold"),
+            ("10Gi", "\"10Gi\""),
             ("3", "3"),
             ("'3'", "\"3\""),
             ("{predicate: is_small}", "{predicate: is_small}"),
