@@ -207,10 +207,19 @@ impl Background {
         let subject = Subject::object(ObjectView::new(observed.object));
         let handlers = observed.handlers.iter();
         let matches = handlers.map(|handler| handler.spec.matches(&subject));
+        let instances = self.instances(observed.key);
+        // An event that arrived before the first daemon started was shown to none.
+        let version = ObjectView::new(observed.object).resource_version();
+        let version = version.map(ResourceVersion::new);
+        if let Some(instances) = &instances
+            && instances.latest.is_older_than(version.as_ref())
+        {
+            background_write::update_latest(&instances.latest, observed.object);
+        }
         let mut reconciled = ReconciledObject {
             background: self,
             observed,
-            instances: self.instances(observed.key),
+            instances,
             postponed: false,
         };
         let held = reconcile(&mut reconciled, matches, observed.life);

@@ -94,6 +94,16 @@ faults! {
     StateBesideRecordLost,
     /// the state before the last write of a gone object is handled
     GoneObjectHandled,
+    /// after a pause the event of our last write is not handled
+    OwnWriteDroppedAtPause,
+    /// an object that was read counts as one from before the pause
+    ReadIsNoNews,
+    /// a rejected removal of the finalizer is sent again though a daemon has started
+    FinalizerDecisionKept,
+    /// daemons do not see the state that is handled
+    HandledStateNotShown,
+    /// a write after which an object is gone is taken for one that changes nothing
+    ReleaseTakenForNoOp,
     /// a deleted object stays in the index
     IndexKeepsDeleted,
 }

@@ -377,6 +377,39 @@ async fn a_daemon_sees_the_newest_state_and_never_an_older_one() {
     test.close().await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_event_that_arrives_before_the_first_daemon_starts_is_shown_when_it_is_handled() {
+    let test = BackgroundTest::new(|resource| {
+        resource.daemon(DaemonHandler::new("d"), |state, cx| {
+            Box::pin(async move {
+                state.note(format!("size {}", cx.object()["spec"]["size"]));
+                let object = cx.changed().await;
+                state.note(format!("size {}", object["spec"]["size"]));
+                cx.stop().wait().await;
+                Ok(())
+            })
+        })
+    });
+    // The second event is in the queue while the first one is handled.
+    let text = serde_json::value::to_raw_value(&object(2, 2)).unwrap();
+    let version = Some(ResourceVersion::new("2"));
+    test.background
+        .update_latest(&test.key, &text.into(), version);
+    for handled in [object(1, 1), object(2, 2)] {
+        test.background.reconcile(&ObservedObject {
+            key: &test.key,
+            handlers: &test.handlers,
+            object: &handled,
+            essence: &handled["spec"],
+            life: ObjectLife::Alive { held: true },
+            listed: false,
+        });
+        test.sleep(s(1)).await;
+    }
+    assert_eq!(test.log.notes(), ["0 size 1", "1 size 2"]);
+    test.close().await;
+}
+
 /// A daemon that ignores the stop signal; it notes when it is dropped.
 async fn never_stops(log: &HandlerLog) -> HandlerResult {
     struct Dropped<'a>(&'a HandlerLog);

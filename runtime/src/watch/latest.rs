@@ -45,6 +45,14 @@ impl LatestState {
         self.lock().clone()
     }
 
+    /// Whether a version is newer than that of the newest state.
+    pub(crate) fn is_older_than(&self, version: Option<&ResourceVersion>) -> bool {
+        match (version, &self.lock().version) {
+            (Some(version), Some(known)) => !version.is_not_newer_than(known),
+            _ => false,
+        }
+    }
+
     /// Takes a state, unless it is older than the newest one, or cannot be parsed: then daemons
     /// and timers keep the former state.
     pub(crate) fn update(&self, text: Arc<RawValue>, version: Option<ResourceVersion>) {

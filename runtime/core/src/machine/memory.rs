@@ -12,7 +12,7 @@ use crate::{
     },
     object::{patch::ObjectPatch, resource_version::ResourceVersion},
     reverts::{RevertHistory, StateDigest, WriteRate},
-    turn::TurnInput,
+    turn::{Decision, TurnInput},
 };
 
 /// The state of one object; a restarted operator goes on without it.
@@ -88,6 +88,8 @@ pub(super) struct TurnWrite {
     pub(super) read_back: ReadBack,
     /// The change of the finalizer that is in the patch.
     pub(super) finalizer: FinalizerNeed,
+    /// Whether the patch has records, notes or a base, and not only what handlers write.
+    pub(super) has_facts: bool,
 }
 
 /// The write of a turn whose handlers were called, and that is not on the object yet.
@@ -141,7 +143,7 @@ impl<K> ObjectMemory<K> {
             && !batch.requeued
             && !self.is_planned()
             && batch.newest.as_ref().is_some_and(|newest| {
-                newest.kind == EventKind::Changed && self.is_stale(newest.version.as_ref())
+                newest.kind == EventKind::Changed && !self.is_new_state(newest)
             })
     }
 
@@ -170,10 +172,13 @@ impl<K> ObjectMemory<K> {
     }
 
     /// Whether an event has a state that is to be handled. The state of our last write is handled
-    /// again if a list brings it, because daemons and timers of the object may have to start.
+    /// again if a list brings it, because daemons and timers of the object may have to start, and
+    /// after a pause: what was known of it is dropped, and its event may be newer than the list.
     pub(super) fn is_new_state(&self, newest: &NewestEvent) -> bool {
-        let relisted = newest.kind == EventKind::Listed && newest.version == self.written;
-        relisted || !self.is_stale(newest.version.as_ref())
+        let is_wanted = newest.kind == EventKind::Listed
+            || (self.news == NewestSource::BeforePause && !planted!(OwnWriteDroppedAtPause));
+        let is_own = newest.version.is_some() && newest.version == self.written;
+        (is_wanted && is_own) || !self.is_stale(newest.version.as_ref())
     }
 
     /// Whether a version is not newer than our last write.
@@ -272,6 +277,7 @@ impl From<ObjectPatch> for TurnWrite {
             on_conflict: OnConflict::Repeat,
             read_back: ReadBack::Always,
             finalizer: FinalizerNeed::Settled,
+            has_facts: true,
         }
     }
 }
@@ -288,6 +294,16 @@ impl UnwrittenTurn {
             epoch: now.epoch,
             deleting,
         }
+    }
+
+    /// Whether it is nothing but a change of the finalizer, which was decided without any call.
+    pub(super) fn is_finalizer_change(&self) -> bool {
+        self.write.on_conflict == OnConflict::Report
+    }
+
+    /// Whether the present state needs the same change: a daemon may have started meanwhile.
+    pub(super) fn is_still_needed(&self, decision: &Decision) -> bool {
+        matches!(decision, Decision::Finalizer(need) if *need == self.write.finalizer)
     }
 }
 
@@ -339,9 +355,21 @@ mod tests {
         memory.plan(());
         let own = batch(EventKind::Changed, "5");
         assert!(!memory.is_redundant(&own, false));
-        memory.drop_plan();
+        memory.take_plan();
         assert!(memory.is_redundant(&own, false));
         assert!(memory.aside.is_none());
+    }
+
+    #[test]
+    fn after_a_pause_the_event_of_our_own_write_is_handled() {
+        let mut memory = memory();
+        let own = batch(EventKind::Changed, "5");
+        assert!(memory.is_redundant(&own, false));
+        memory.drop_plan();
+        assert!(!memory.is_redundant(&own, false));
+        assert!(memory.is_redundant(&batch(EventKind::Changed, "4"), false));
+        memory.news = NewestSource::List;
+        assert!(memory.is_redundant(&own, false));
     }
 
     #[test]

@@ -670,16 +670,4 @@ fn error_delay(delays: &[Duration], failures: u32) -> Duration {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn without_error_delays_the_pause_does_not_grow() {
-        let delays = [1, 1, 2, 3].map(Duration::from_secs);
-        let pauses = [0, 1, 2, 3, 1000].map(|it| error_delay(&delays, it).as_secs());
-        assert_eq!(pauses, [1, 1, 2, 3, 3]);
-        for failures in [0, 1000] {
-            assert_eq!(error_delay(&[], failures), UNTHROTTLED_PAUSE);
-        }
-    }
-}
+mod tests;

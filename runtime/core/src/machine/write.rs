@@ -4,11 +4,14 @@
 //! computed anew after a conflict. Each endpoint takes its own part of the edits once, so an edit
 //! need not be idempotent.
 
+mod edits;
+mod guard;
+mod merge;
 mod part;
 
 use std::{fmt, sync::Arc};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     machine::{
@@ -21,18 +24,14 @@ use crate::{
         request::{
             AnswerNeed, ExpectedState, ObjectRequest, OnForbidden, PatchContent, PatchEndpoint,
         },
-        write::part::{ObjectPart, PartChange},
+        write::{guard::remove_guard, part::PartChange},
     },
     object::{
         ObjectView,
-        applied::shows_change,
-        patch::{ObjectPatch, PatchFn, apply_merge},
+        patch::{ObjectPatch, PatchFn},
         resource_version::ResourceVersion,
     },
 };
-
-/// The conflicts of a merge patch after which the version is not compared any more.
-const MOST_CONFLICTS: u32 = 5;
 
 /// The reaction to a conflict with another writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -234,78 +233,6 @@ impl<'o> ObjectWrite<'o> {
         self.conflicts = self.conflicts.saturating_add(1);
     }
 
-    fn begin(&mut self, now: &Now) {
-        match &mut self.status {
-            Some(status) => {
-                let version = version(&self.known);
-                let version = version.filter(|_| !planted!(StatusTestsNoVersion));
-                guard(status, self.uid, version);
-                self.send(WritePhase::Status, now);
-            }
-            None => self.go_on_with_body(now),
-        }
-    }
-
-    /// Goes on with the rest: a merge patch, or a JSON patch if there are edits.
-    fn go_on_with_body(&mut self, now: &Now) {
-        if !self.edits.is_empty() {
-            return self.go_on_with_edits(now);
-        }
-        if self.body.is_none() {
-            return self.finish(None);
-        }
-        let written = match &self.status_answer {
-            Some(WriteAnswer::AsExpected(version)) => Some(version.to_string()),
-            Some(WriteAnswer::Object(_)) | None => version(&self.known).map(str::to_owned),
-        };
-        self.guard_body(written.as_deref());
-        if let (Some(body), Some(WriteAnswer::AsExpected(_)), Some(status)) =
-            (&self.body, &self.status_answer, &self.status)
-        {
-            self.both = Some(joined(body, status));
-        }
-        self.send(WritePhase::Body, now);
-    }
-
-    /// Makes the API server compare the uid and the version before it merges the patch: a request
-    /// that it executes long after its client has given up must not undo what was written since.
-    ///
-    /// An object that others write all the time would never be written: after some conflicts only
-    /// the uid is compared.
-    fn guard_body(&mut self, version: Option<&str>) {
-        let version = version.filter(|_| self.conflicts < MOST_CONFLICTS);
-        let version = version.filter(|_| !planted!(BodyTestsNoVersion));
-        if let Some(body) = &mut self.body {
-            guard(body, self.uid, version);
-        }
-    }
-
-    /// Goes on with the first part that the edits change.
-    fn go_on_with_edits(&mut self, now: &Now) {
-        while let Some(part) = ObjectPart::all(self.rules.status_endpoint).get(self.part) {
-            match part.change(&self.known, self.body.as_ref(), &self.edits) {
-                Err(message) => return self.end(Err(Error::EditPanicked(message))),
-                Ok(Some(change)) => return self.send(WritePhase::Edit(change), now),
-                Ok(None) => self.part += 1,
-            }
-        }
-        match self.edited.take() {
-            // Only edits that change something are sent: if the version is the same, another
-            // client has undone them at once.
-            Some(edited)
-                if planted!(StrippedFinalizerSettled)
-                    && version(&edited) == version(&self.first) =>
-            {
-                self.end(Ok(WriteResult::Unchanged));
-            }
-            Some(edited) => {
-                let result = self.kept(&edited);
-                self.end(Ok(result.unwrap_or(WriteResult::Written(edited))));
-            }
-            None => self.finish(None),
-        }
-    }
-
     fn answered(&mut self, answer: Answer, now: &Now) {
         let on_forbidden = match self.phase {
             WritePhase::NewerForStatus | WritePhase::NewerForEdit { .. } => {
@@ -355,84 +282,6 @@ impl<'o> ObjectWrite<'o> {
         }
     }
 
-    fn status_answered(&mut self, answer: Exchanged, now: &Now) {
-        match answer {
-            Exchanged::Object(object) => {
-                self.report = dropped(self.status.as_ref(), &object);
-                // The next request starts from a state that may be unexpected.
-                self.rules.read_back = ReadBack::Always;
-                self.known = Arc::clone(&object);
-                self.status_written(WriteAnswer::Object(object), now);
-            }
-            Exchanged::AsExpected(version) => {
-                self.status_written(WriteAnswer::AsExpected(version), now);
-            }
-            Exchanged::Gone => self.send(WritePhase::IsStatusServed, now),
-            Exchanged::Conflict => {
-                self.pause_after_conflict(now);
-                self.send(WritePhase::NewerForStatus, now);
-            }
-            failure => self.not_accepted(failure, now),
-        }
-    }
-
-    fn status_written(&mut self, answer: WriteAnswer, now: &Now) {
-        self.status_answer = Some(answer);
-        self.status.iter_mut().for_each(unguard);
-        self.go_on_with_body(now);
-    }
-
-    fn newer_for_status(&mut self, answer: Exchanged, now: &Now) {
-        match (answer, &mut self.status) {
-            (Exchanged::Object(newer), Some(status)) => {
-                guard(status, self.uid, version(&newer));
-                self.send(WritePhase::Status, now);
-            }
-            (failure, _) => self.not_read(failure),
-        }
-    }
-
-    /// The endpoint of the status was not found: the object is gone, or has no such endpoint.
-    fn status_endpoint_checked(&mut self, answer: &Exchanged, now: &Now) {
-        if matches!(answer, Exchanged::Gone) {
-            return self.end(Ok(WriteResult::Gone));
-        }
-        self.report = Some(RequestReport::NoStatusEndpoint);
-        self.rules.status_endpoint = false;
-        if let Some(mut status) = self.status.take_if(|_| self.status_answer.is_none()) {
-            unguard(&mut status);
-            apply_merge(self.body.get_or_insert_with(|| json!({})), &status);
-        }
-        self.part = 0;
-        self.go_on_with_body(now);
-    }
-
-    fn body_answered(&mut self, answer: Exchanged, now: &Now) {
-        match answer {
-            Exchanged::Object(object) => {
-                self.report = dropped(self.body.as_ref(), &object);
-                self.finish(Some(WriteAnswer::Object(object)));
-            }
-            Exchanged::AsExpected(version) => self.finish(Some(WriteAnswer::AsExpected(version))),
-            Exchanged::Conflict => self.send(WritePhase::Conflict, now),
-            failure => self.not_accepted(failure, now),
-        }
-    }
-
-    /// Writes the merge patch on top of the newer state.
-    fn newer_for_body(&mut self, answer: Exchanged, now: &Now) {
-        let newer = match answer {
-            Exchanged::Gone => return self.end(Ok(WriteResult::Gone)),
-            Exchanged::Object(newer) => Some(newer),
-            // It exists, and cannot be read.
-            _ => None,
-        };
-        self.pause_after_conflict(now);
-        let version = newer.as_deref().and_then(version).map(str::to_owned);
-        self.guard_body(version.as_deref());
-        self.send(WritePhase::Body, now);
-    }
-
     /// A merge patch was not accepted.
     fn not_accepted(&mut self, failure: Exchanged, now: &Now) {
         match failure {
@@ -448,104 +297,6 @@ impl<'o> ObjectWrite<'o> {
             Exchanged::Rejected(reason) => Err(Error::Rejected(reason)),
             _ => Err(Error::Rejected("no answer to this request".to_owned())),
         });
-    }
-
-    fn edit_answered(&mut self, change: PartChange, answer: Exchanged, now: &Now) {
-        let rejected = match answer {
-            Exchanged::Object(object) => {
-                self.known = Arc::clone(&object);
-                self.edited = Some(object);
-                self.part += 1;
-                return self.go_on_with_edits(now);
-            }
-            Exchanged::Gone if change.endpoint == PatchEndpoint::Status => {
-                return self.send(WritePhase::IsStatusServed, now);
-            }
-            Exchanged::Conflict => None,
-            Exchanged::Rejected(reason) => Some(reason),
-            failure => return self.not_read(failure),
-        };
-        let unanswered = self.exchange.unanswered;
-        let newer = WritePhase::NewerForEdit {
-            change,
-            rejected,
-            unanswered,
-        };
-        self.send(newer, now);
-    }
-
-    fn newer_for_edit(
-        &mut self,
-        change: PartChange,
-        rejected: Option<String>,
-        unanswered: bool,
-        answer: Exchanged,
-        now: &Now,
-    ) {
-        let newer = match answer {
-            Exchanged::Object(newer) => newer,
-            failure => return self.not_read(failure),
-        };
-        if let Some(reason) = rejected
-            && version(&newer) == version(&self.known)
-        {
-            return self.end(Err(Error::Rejected(reason)));
-        }
-        if self.rules.on_conflict == OnConflict::Report {
-            return self.end(Ok(WriteResult::Outdated(newer)));
-        }
-        // Without a newer version nothing was written, and no state follows that would show it.
-        if !unanswered || version(&newer) == version(&self.known) || planted!(EditMadeTwice) {
-            return self.edit_again(newer, now);
-        }
-        if shows_change(&self.known, &change.wanted, &newer) {
-            return self.edit_confirmed(newer, now);
-        }
-        match version(&self.known) {
-            // The patch tests the version of the state that it is made for, so it is either the
-            // first write after that version or none.
-            Some(_) => self.send(WritePhase::IsEdited { change, newer }, now),
-            None => self.edit_again(newer, now),
-        }
-    }
-
-    fn edit_checked(
-        &mut self,
-        change: &PartChange,
-        newer: Arc<Value>,
-        answer: Exchanged,
-        now: &Now,
-    ) {
-        match answer {
-            Exchanged::Object(next) if shows_change(&self.known, &change.wanted, &next) => {
-                self.edit_confirmed(newer, now);
-            }
-            Exchanged::Object(_) => self.edit_again(newer, now),
-            Exchanged::Rejected(reason) => {
-                self.report = Some(RequestReport::EditUnconfirmed(reason));
-                self.edit_again(newer, now);
-            }
-            _ => {
-                let reason = "the state after it is not known any more".to_owned();
-                self.report = Some(RequestReport::EditUnconfirmed(reason));
-                self.edit_again(newer, now);
-            }
-        }
-    }
-
-    fn edit_confirmed(&mut self, newer: Arc<Value>, now: &Now) {
-        self.known = Arc::clone(&newer);
-        self.edited = Some(newer);
-        self.part += 1;
-        self.go_on_with_edits(now);
-    }
-
-    fn edit_again(&mut self, newer: Arc<Value>, now: &Now) {
-        self.known = newer;
-        self.go_on_with_edits(now);
-        if matches!(self.phase, WritePhase::Edit(_)) {
-            self.pause_after_conflict(now);
-        }
     }
 
     fn finish(&mut self, answer: Option<WriteAnswer>) {
@@ -577,10 +328,12 @@ impl<'o> ObjectWrite<'o> {
             wanted.all(|it| pruned_fields::is_so(it, object))
         };
         match answer.or(self.status_answer.take()) {
-            // The API server gives no new version to a write that changes nothing.
+            // The API server gives no new version to a write that changes nothing, nor to one after
+            // which it removes the object.
             Some(WriteAnswer::Object(object))
                 if version(&object) == version(&self.first)
                     && is_so(&object)
+                    && !is_released(&object)
                     && !planted!(NoOpTakenForUndone) =>
             {
                 WriteResult::Unchanged
@@ -693,49 +446,19 @@ fn version(object: &Value) -> Option<&str> {
     ObjectView::new(object).resource_version()
 }
 
-/// Adds the metadata that the API server compares with the object before it merges a patch.
-///
-/// The endpoint of the status ignores the uid, but no two objects have the same version.
-fn guard(patch: &mut Value, uid: &str, version: Option<&str>) {
-    remove_guard(patch);
-    if planted!(NamesakeNotCompared) {
-        return;
+/// Whether nothing holds an object that is being deleted, so that it is gone.
+fn is_released(object: &Value) -> bool {
+    if planted!(ReleaseTakenForNoOp) {
+        return false;
     }
-    let metadata = match version {
-        Some(version) => json!({"uid": uid, "resourceVersion": version}),
-        None => json!({"uid": uid}),
-    };
-    apply_merge(patch, &json!({ "metadata": metadata }));
-}
-
-/// Removes the metadata that the API server compares.
-fn remove_guard(patch: &mut Value) {
-    if let Some(metadata) = patch.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.shift_remove("uid");
-        metadata.shift_remove("resourceVersion");
-    }
-}
-
-/// Removes the precondition of a status that was sent.
-fn unguard(status: &mut Value) {
-    if let Some(status) = status.as_object_mut() {
-        status.shift_remove("metadata");
-    }
+    let view = ObjectView::new(object);
+    view.is_being_deleted() && view.finalizers().next().is_none()
 }
 
 /// The fields of a patch that the API server did not keep.
 fn dropped(patch: Option<&Value>, object: &Value) -> Option<RequestReport> {
     let dropped = pruned_fields::dropped(patch?, object);
     (!dropped.is_empty()).then_some(RequestReport::NotKept(dropped))
-}
-
-/// Both parts of a patch whose status went to an endpoint of its own.
-fn joined(body: &Value, status: &Value) -> Value {
-    let mut both = body.clone();
-    if let (Some(both), Some(status)) = (both.as_object_mut(), status.get("status")) {
-        both.insert("status".to_owned(), status.clone());
-    }
-    both
 }
 
 #[cfg(test)]

@@ -68,7 +68,11 @@ impl<K> ObjectMachine<'_, K> {
         let Some(newest) = &self.batch.newest else {
             return self.after_event(memory, now);
         };
-        if memory.is_new_state(newest) {
+        let is_new = memory.is_new_state(newest);
+        // Events from before the deletion may come after the answer which said that it is gone.
+        // That answer may be wrong, if the API server does not serve the kind for a moment.
+        let is_gone = memory.news == NewestSource::Gone && !planted!(GoneObjectHandled);
+        if is_new && !is_gone {
             memory.news = match newest.kind {
                 EventKind::Listed => NewestSource::List,
                 EventKind::Changed | EventKind::Deleted => NewestSource::Watch,
@@ -78,9 +82,9 @@ impl<K> ObjectMachine<'_, K> {
             self.send_read(memory, ReadPurpose::StillExists, now);
         } else if newest.kind == EventKind::Deleted {
             self.object_gone(memory, now);
-        } else if memory.is_new_state(newest) && newest.has_text {
+        } else if is_new && newest.has_text && !is_gone {
             self.phase = Phase::ParseEvent(ParsePurpose::Newest);
-        } else if memory.is_new_state(newest) {
+        } else if is_new {
             self.send_read(memory, ReadPurpose::Newest, now);
         } else if newest.kind == EventKind::Listed {
             self.send_read(memory, ReadPurpose::Restored, now);
@@ -140,6 +144,17 @@ impl<K> ObjectMachine<'_, K> {
         result: ReadResult,
         now: &Now,
     ) {
+        if matches!(result, ReadResult::Object(_)) && !planted!(ReadIsNoNews) {
+            memory.news = match (memory.news, self.batch.newest.as_ref()) {
+                (NewestSource::Gone | NewestSource::BeforePause, Some(newest))
+                    if newest.kind == EventKind::Listed =>
+                {
+                    NewestSource::List
+                }
+                (NewestSource::Gone | NewestSource::BeforePause, _) => NewestSource::Watch,
+                (known, _) => known,
+            };
+        }
         match (purpose, result) {
             (ReadPurpose::StillExists, ReadResult::Gone | ReadResult::LeaseEnded) => {
                 self.object_gone(memory, now);
@@ -208,6 +223,9 @@ impl<K> ObjectMachine<'_, K> {
     pub(super) fn released(&mut self, memory: &mut ObjectMemory<K>, last: Arc<Value>, now: &Now) {
         if let Some(version) = version_of(&last) {
             memory.written = Some(ResourceVersion::new(version));
+        }
+        if !planted!(GoneObjectHandled) {
+            memory.news = NewestSource::Gone;
         }
         self.current = Some(last);
         if self.rules.has_background {
@@ -326,9 +344,17 @@ impl<K> ObjectMachine<'_, K> {
                 WriteResult::Unchanged
                 | WriteResult::AsExpected(_)
                 | WriteResult::Outdated(_)
-                | WriteResult::Gone
                 | WriteResult::LeaseEnded,
             ) => self.after_event_handlers(memory, now),
+            Ok(WriteResult::Gone) if planted!(GoneObjectHandled) => {
+                self.after_event_handlers(memory, now);
+            }
+            // Its deletion event follows, and calls the event handlers, too.
+            Ok(WriteResult::Gone) => {
+                memory.news = NewestSource::Gone;
+                self.current = None;
+                self.rest(memory, NextCall::AwaitChange);
+            }
             Err(error) => {
                 let report = ObjectReport::EventPatchRejected(error);
                 self.phase = Phase::Report(report, AfterReport::EventHandled);

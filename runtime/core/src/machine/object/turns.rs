@@ -128,6 +128,13 @@ impl<K> ObjectMachine<'_, K> {
     ) {
         match reconciling {
             Reconciling::Decide(input) => self.decide(memory, &input, holds, now),
+            Reconciling::Unwritten(input, unwritten)
+                if unwritten.is_finalizer_change()
+                    && !planted!(FinalizerDecisionKept)
+                    && !unwritten.is_still_needed(&decide(&input, holds, now.wall)) =>
+            {
+                self.decide(memory, &input, holds, now);
+            }
             Reconciling::Unwritten(_, unwritten) if unwritten.next <= now.steady => {
                 self.write_record(memory, unwritten, None, now);
             }
@@ -244,14 +251,18 @@ impl<K> ObjectMachine<'_, K> {
             }
         }
         let deleting = reason == Reason::Delete;
+        let mut facts = ObjectPatch::new();
         // A deletion is not concluded as long as a daemon or timer of the object runs.
         let outcome = if deleting && holds && !planted!(DeletionDoesNotWait) {
-            turn.hold(now.wall, &mut patch)
+            turn.hold(now.wall, &mut facts)
         } else {
-            turn.conclude(now.wall, &mut patch)
+            turn.conclude(now.wall, &mut facts)
         };
+        let has_facts = !facts.is_empty();
+        patch.absorb(facts);
         let mut write = TurnWrite {
             read_back: self.read_back_after(&outcome),
+            has_facts,
             ..TurnWrite::from(patch)
         };
         if deleting && outcome.has_ended() {

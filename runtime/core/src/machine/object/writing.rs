@@ -29,6 +29,7 @@ const PAUSE_WITHOUT_CHOICE: Duration = Duration::from_secs(1);
 pub(super) struct TurnWriting {
     /// The change of the finalizer that is in the patch.
     pub(super) finalizer: FinalizerNeed,
+    has_facts: bool,
     purpose: WritePurpose,
     cycle: Option<CycleEnd>,
 }
@@ -145,6 +146,7 @@ impl<K> ObjectMachine<'_, K> {
         };
         let writing = TurnWriting {
             finalizer: write.finalizer,
+            has_facts: write.has_facts,
             purpose,
             cycle,
         };
@@ -162,6 +164,7 @@ impl<K> ObjectMachine<'_, K> {
     ) {
         let TurnWriting {
             finalizer,
+            has_facts,
             purpose,
             cycle,
         } = writing;
@@ -178,7 +181,7 @@ impl<K> ObjectMachine<'_, K> {
             result => result,
         };
         match (result, purpose) {
-            (Ok(result), purpose) => match self.meaning(result, finalizer) {
+            (Ok(result), purpose) => match self.meaning(result, finalizer, has_facts) {
                 Ok(result) => self.accepted(memory, result, &purpose, cycle, now),
                 Err(error) => self.fail(memory, error, now),
             },
@@ -193,7 +196,12 @@ impl<K> ObjectMachine<'_, K> {
     }
 
     /// The meaning of a write that the API server accepted.
-    fn meaning(&self, result: WriteResult, need: FinalizerNeed) -> Result<TurnResult, Error> {
+    fn meaning(
+        &self,
+        result: WriteResult,
+        need: FinalizerNeed,
+        has_facts: bool,
+    ) -> Result<TurnResult, Error> {
         let persistence = self.rules.persistence;
         match result {
             WriteResult::AsExpected(version) => Ok(TurnResult::Settled(version)),
@@ -218,7 +226,8 @@ impl<K> ObjectMachine<'_, K> {
                     _ => {}
                 }
                 let before = self.current.as_deref().and_then(version_of);
-                if view.resource_version() == before {
+                // What a handler writes may be undone: it has handled the state all the same.
+                if view.resource_version() == before && has_facts {
                     return Err(Error::NotKept);
                 }
                 Ok(TurnResult::Written(newer))

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde_json::json;
 
-use super::*;
-use crate::machine::answer::RequestFailure;
+use super::{merge::MOST_CONFLICTS, *};
+use crate::{machine::answer::RequestFailure, object::patch::apply_merge};
 
 /// What the write did, one line each.
 struct Played {

@@ -1,0 +1,323 @@
+//! Calls for one object, step by step.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{
+    cause::detect::{EventKind, ObjectHistory},
+    handler::Trigger,
+    machine::{
+        answer::RequestFailure,
+        memory::{NewestEvent, NewestSource},
+        now::Now,
+        request::PatchContent,
+    },
+    object::{patch::apply_merge, resource_version::ResourceVersion},
+};
+
+/// An operator with these handlers, and the memory of one object.
+struct OneObject {
+    registry: Arc<Registry>,
+    persistence: Arc<Persistence>,
+    memory: ObjectMemory<Arc<Value>>,
+    now: Now,
+}
+
+impl OneObject {
+    fn new(triggers: &[Trigger]) -> Self {
+        let specs = triggers.iter().enumerate();
+        let specs = specs.map(|(at, trigger)| HandlerSpec::new(format!("{at}").as_str(), *trigger));
+        Self {
+            registry: Arc::new(Registry::new(specs).expect("valid declarations")),
+            persistence: Arc::default(),
+            memory: ObjectMemory::default(),
+            now: Now {
+                wall: Timestamp::UNIX_EPOCH,
+                steady: Duration::ZERO,
+                seed: 0,
+                stopping: false,
+                running: true,
+                epoch: 0,
+            },
+        }
+    }
+
+    /// Plays a call up to its end; `perform` returns the inputs that effects lead to.
+    fn call(
+        &mut self,
+        batch: BatchSummary,
+        mut perform: impl FnMut(&ObjectEffect<'_, Arc<Value>>) -> ObjectInput,
+    ) -> Rest {
+        let error_delays = [Duration::from_secs(1)];
+        let background = self.registry.background_handlers().next().is_some();
+        let mut machine = ObjectMachine::new(ObjectRules {
+            uid: "u",
+            registry: &self.registry,
+            persistence: &self.persistence,
+            status_endpoint: false,
+            selective: false,
+            needs_each_event: self
+                .registry
+                .handlers()
+                .iter()
+                .any(|it| it.trigger == Trigger::Event),
+            has_background: background,
+            lifecycle: &Lifecycle::Asap,
+            default_backoff: Duration::from_secs(1),
+            error_delays: &error_delays,
+        });
+        let mut input = ObjectInput::Batch(batch);
+        for _ in 0..50 {
+            machine.step(&mut self.memory, input, &self.now);
+            input = match machine.effect() {
+                ObjectEffect::Rest(rest) => {
+                    if let KeptState::State(state) = &rest.keep {
+                        self.memory.plan(Arc::clone(state));
+                    }
+                    return rest.clone();
+                }
+                ObjectEffect::ParseKept(kept) => ObjectInput::Parsed(Ok(Some(Arc::clone(kept)))),
+                effect => perform(&effect),
+            };
+        }
+        panic!("the call does not end");
+    }
+}
+
+fn batch(kind: EventKind, version: u64) -> BatchSummary {
+    BatchSummary {
+        first: Some(kind),
+        newest: Some(NewestEvent {
+            kind,
+            version: Some(ResourceVersion::new(&version.to_string())),
+            has_text: true,
+        }),
+        requeued: false,
+    }
+}
+
+fn object(version: u64) -> Value {
+    json!({
+        "metadata": {"name": "one", "uid": "u", "resourceVersion": version.to_string()},
+        "spec": {},
+    })
+}
+
+fn status(code: u16) -> ObjectInput {
+    ObjectInput::Answer(Answer::Failed(RequestFailure::Status {
+        code,
+        message: "no".to_owned(),
+        retry_after: None,
+    }))
+}
+
+#[test]
+fn an_event_from_before_the_deletion_does_not_call_a_handler() {
+    for kind in [EventKind::Changed, EventKind::Listed] {
+        let mut one = OneObject::new(&[Trigger::Create]);
+        one.memory.written = Some(ResourceVersion::new("5"));
+        one.memory.news = NewestSource::Gone;
+        let mut reads = 0;
+        let rest = one.call(batch(kind, 6), |effect| match effect {
+            ObjectEffect::Send(ObjectRequest::Get) => {
+                reads += 1;
+                status(404)
+            }
+            effect => panic!("{effect:?}"),
+        });
+        assert_eq!((reads, rest.next), (1, NextCall::AwaitChange));
+    }
+}
+
+#[test]
+fn an_object_that_was_not_gone_after_all_is_handled() {
+    let mut one = OneObject::new(&[Trigger::Create]);
+    one.memory.news = NewestSource::Gone;
+    let mut calls = 0;
+    one.call(batch(EventKind::Changed, 6), |effect| match effect {
+        ObjectEffect::Send(ObjectRequest::Get) => {
+            ObjectInput::Answer(Answer::Object(Arc::new(object(6))))
+        }
+        ObjectEffect::Call { .. } => {
+            calls += 1;
+            ObjectInput::LeaseEnded
+        }
+        _ => ObjectInput::Continue,
+    });
+    assert_eq!((calls, one.memory.news), (1, NewestSource::Watch));
+}
+
+#[test]
+fn a_list_from_before_the_release_does_not_handle_the_deletion_again() {
+    let mut one = OneObject::new(&[Trigger::Delete { optional: false }]);
+    let mut deleted = object(5);
+    deleted["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    let mut released = deleted.clone();
+    deleted["metadata"]["finalizers"] = json!([one.persistence.finalizer]);
+    released["metadata"]["finalizers"] = json!([]);
+    let mut calls = 0;
+    let mut perform = |effect: &ObjectEffect<'_, Arc<Value>>| match effect {
+        ObjectEffect::ParseEvent => ObjectInput::Parsed(Ok(Some(Arc::new(deleted.clone())))),
+        ObjectEffect::Call { .. } => {
+            calls += 1;
+            ObjectInput::Called(HandlerCall {
+                outcome: Outcome::Success(Value::Null),
+                writes: ObjectPatch::new(),
+                subs: Vec::new(),
+            })
+        }
+        // The API server answers with the version of before.
+        ObjectEffect::Send(ObjectRequest::Patch { .. }) => {
+            ObjectInput::Answer(Answer::Object(Arc::new(released.clone())))
+        }
+        ObjectEffect::Send(_) => status(404),
+        _ => ObjectInput::Continue,
+    };
+    one.call(batch(EventKind::Changed, 5), &mut perform);
+    one.call(batch(EventKind::Listed, 5), &mut perform);
+    assert_eq!(calls, 1);
+}
+
+#[test]
+fn a_requeue_after_a_read_that_follows_a_pause_is_handled() {
+    let mut one = OneObject::new(&[Trigger::Daemon]);
+    one.memory.history = Some(ObjectHistory::begin(EventKind::Listed));
+    one.memory.written = Some(ResourceVersion::new("5"));
+    one.memory.drop_plan();
+    let mut held = object(5);
+    held["metadata"]["finalizers"] = json!([one.persistence.finalizer]);
+    let mut reconciled = 0;
+    let mut perform = |effect: &ObjectEffect<'_, Arc<Value>>| match effect {
+        // The list is older than our last write, which the API server has.
+        ObjectEffect::Send(ObjectRequest::Get) => {
+            ObjectInput::Answer(Answer::Object(Arc::new(held.clone())))
+        }
+        ObjectEffect::ParseLatest => ObjectInput::Parsed(Ok(Some(Arc::new(held.clone())))),
+        ObjectEffect::Reconcile(_) => {
+            reconciled += 1;
+            ObjectInput::Reconciled { holds: true }
+        }
+        ObjectEffect::Send(_) => ObjectInput::Answer(Answer::LeaseEnded),
+        _ => ObjectInput::Continue,
+    };
+    one.call(batch(EventKind::Listed, 4), &mut perform);
+    let requeued = BatchSummary {
+        requeued: true,
+        ..BatchSummary::default()
+    };
+    one.call(requeued, &mut perform);
+    assert_eq!(reconciled, 2);
+}
+
+#[test]
+fn a_rejected_removal_of_the_finalizer_is_not_sent_again_when_a_daemon_has_started() {
+    let mut one = OneObject::new(&[Trigger::Daemon]);
+    let mut held = object(5);
+    held["metadata"]["finalizers"] = json!([one.persistence.finalizer]);
+    let mut patches = 0;
+    for holds in [false, true] {
+        let batch = match holds {
+            false => batch(EventKind::Changed, 5),
+            true => BatchSummary::default(),
+        };
+        one.call(batch, |effect| match effect {
+            ObjectEffect::ParseEvent => ObjectInput::Parsed(Ok(Some(Arc::new(held.clone())))),
+            ObjectEffect::Reconcile(_) => ObjectInput::Reconciled { holds },
+            ObjectEffect::Send(ObjectRequest::Patch { content, .. }) => {
+                patches += usize::from(format!("{content:?}").contains("finalizers"));
+                status(422)
+            }
+            ObjectEffect::Send(_) => ObjectInput::Answer(Answer::Object(Arc::new(held.clone()))),
+            _ => ObjectInput::Continue,
+        });
+        one.now.steady += Duration::from_secs(60);
+    }
+    assert_eq!(patches, 1);
+}
+
+#[test]
+fn a_patch_that_is_undone_and_has_no_records_is_no_reason_for_another_call() {
+    let mut one = OneObject::new(&[Trigger::Resume { deleted: false }]);
+    let mut handled = object(5);
+    let base = "{\"spec\":{}}\n";
+    handled["metadata"]["annotations"] =
+        json!({"kopf.zalando.org/last-handled-configuration": base});
+    let mut calls = 0;
+    let rest = one.call(batch(EventKind::Listed, 5), |effect| match effect {
+        ObjectEffect::ParseEvent => ObjectInput::Parsed(Ok(Some(Arc::new(handled.clone())))),
+        ObjectEffect::Call { .. } => {
+            calls += 1;
+            let mut writes = ObjectPatch::new();
+            writes.merge(json!({"status": {"seen": true}}));
+            ObjectInput::Called(HandlerCall {
+                outcome: Outcome::Success(Value::Null),
+                writes,
+                subs: Vec::new(),
+            })
+        }
+        // A webhook restores the status.
+        ObjectEffect::Send(_) => ObjectInput::Answer(Answer::Object(Arc::new(handled.clone()))),
+        ObjectEffect::Report(report) => panic!("{report:?}"),
+        _ => ObjectInput::Continue,
+    });
+    assert_eq!((calls, rest.next), (1, NextCall::AwaitChange));
+}
+
+#[test]
+fn without_error_delays_the_pause_does_not_grow() {
+    let delays = [1, 1, 2, 3].map(Duration::from_secs);
+    let pauses = [0, 1, 2, 3, 1000].map(|it| error_delay(&delays, it).as_secs());
+    assert_eq!(pauses, [1, 1, 2, 3, 3]);
+    for failures in [0, 1000] {
+        assert_eq!(error_delay(&[], failures), UNTHROTTLED_PAUSE);
+    }
+}
+
+#[test]
+fn no_handler_is_called_for_an_object_that_is_gone_when_event_handlers_patch_it() {
+    let mut one = OneObject::new(&[Trigger::Event, Trigger::Create]);
+    let rest = one.call(batch(EventKind::Changed, 5), |effect| match effect {
+        ObjectEffect::ParseEvent => ObjectInput::Parsed(Ok(Some(Arc::new(object(5))))),
+        ObjectEffect::CallEventHandlers => {
+            let mut patch = ObjectPatch::new();
+            patch.merge(json!({"status": {"seen": true}}));
+            ObjectInput::EventHandlersCalled(Ok(patch))
+        }
+        ObjectEffect::Send(_) => status(404),
+        effect => panic!("{effect:?}"),
+    });
+    assert_eq!(rest.next, NextCall::AwaitChange);
+    assert_eq!(one.memory.news, NewestSource::Gone);
+}
+
+#[test]
+fn an_object_is_gone_after_a_write_from_which_a_webhook_removes_the_finalizer() {
+    let mut one = OneObject::new(&[Trigger::Delete { optional: false }, Trigger::Daemon]);
+    let mut deleted = object(5);
+    deleted["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    deleted["metadata"]["finalizers"] = json!([one.persistence.finalizer]);
+    one.call(batch(EventKind::Changed, 5), |effect| match effect {
+        ObjectEffect::ParseEvent => ObjectInput::Parsed(Ok(Some(Arc::new(deleted.clone())))),
+        ObjectEffect::Reconcile(_) => ObjectInput::Reconciled { holds: true },
+        ObjectEffect::Call { .. } => ObjectInput::Called(HandlerCall {
+            outcome: Outcome::Success(Value::Null),
+            writes: ObjectPatch::new(),
+            subs: Vec::new(),
+        }),
+        // The API server answers with the version of before.
+        ObjectEffect::Send(ObjectRequest::Patch {
+            content: PatchContent::Merge(patch),
+            ..
+        }) => {
+            let mut released = deleted.clone();
+            apply_merge(&mut released, patch);
+            released["metadata"]["finalizers"] = json!([]);
+            ObjectInput::Answer(Answer::Object(Arc::new(released)))
+        }
+        _ => ObjectInput::Continue,
+    });
+    assert_eq!(one.memory.news, NewestSource::Gone);
+}
