@@ -7,6 +7,7 @@ mod disturbances;
 mod leases;
 mod tracking;
 
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use kopf_core::object::ObjectView;
@@ -26,7 +27,7 @@ use crate::time::VirtualTime;
 use crate::world::{Disturbance, HistoryLimits, HistoryPhase, Occurrence, Scenario, Violation};
 
 use leases::LeaseTerms;
-use tracking::{Landed, Sender, TrackedObjects};
+use tracking::{Landed, Sender, TrackedObjects, WriteBounds};
 
 /// The names of objects; one comes again and again.
 const NAMES: &[&str] = &["a", "b", "c"];
@@ -42,6 +43,12 @@ pub struct OperatorScenario {
     leases: LeaseTerms,
     edits: u64,
     disturbances: u32,
+    /// Whether the present webhook removes what operators write.
+    webhook_removes: bool,
+    /// Whether a webhook has ever stamped what operators write.
+    webhook_stamped: bool,
+    /// Whether others have ever removed finalizers.
+    finalizers_removed: bool,
 }
 
 /// The operators and the objects of a history.
@@ -59,6 +66,14 @@ struct HistoryPlan {
     lasting: LastingTrouble,
 }
 
+/// The kinds of all histories, which are read once.
+struct ScenarioKinds {
+    leases: Arc<KindDefinition>,
+    peerings: Arc<KindDefinition>,
+    widgets: Arc<KindDefinition>,
+    widgets_with_status: Arc<KindDefinition>,
+}
+
 /// A trouble that outlasts the disturbances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LastingTrouble {
@@ -67,6 +82,20 @@ enum LastingTrouble {
     Denial,
     /// The namespace of the Lease does not exist.
     NoNamespace,
+}
+
+// === impl ScenarioKinds ===
+
+impl ScenarioKinds {
+    fn all() -> &'static Self {
+        static ALL: OnceLock<ScenarioKinds> = OnceLock::new();
+        ALL.get_or_init(|| Self {
+            leases: KindDefinition::leases().into(),
+            peerings: peerings().into(),
+            widgets: widgets(false).into(),
+            widgets_with_status: widgets(true).into(),
+        })
+    }
 }
 
 // === impl OperatorScenario ===
@@ -81,8 +110,7 @@ impl OperatorScenario {
     /// A history that is not prepared yet.
     #[must_use]
     pub fn new() -> Self {
-        let mut server = ApiServer::new();
-        let kind = server.define(KindDefinition::leases());
+        let kind = KindId(0);
         Self {
             plan: HistoryPlan {
                 setup: &OperatorSetup::all()[0],
@@ -99,6 +127,9 @@ impl OperatorScenario {
             leases: LeaseTerms::default(),
             edits: 0,
             disturbances: 0,
+            webhook_removes: false,
+            webhook_stamped: false,
+            finalizers_removed: false,
         }
     }
 
@@ -160,10 +191,9 @@ impl OperatorScenario {
                         other.process == sender.process || leases.is_valid(other, now)
                     }
                 };
-                // Peers overlap for a while, as their records are no locks.
-                let checks_repetition = mode != CoordinationMode::Peering;
+                let shared = mode == CoordinationMode::Peering;
                 self.objects
-                    .begun(self.plan.setup, sender, call, checks_repetition, concurs)
+                    .begun(self.plan.setup, sender, call, shared, concurs)
             }
             OperatorFact::CallEnded {
                 uid,
@@ -199,16 +229,23 @@ impl OperatorScenario {
             OperatorFact::Trouble { problem, .. } if problem.contains("come to an end") => {
                 Err(Violation::new("a call comes to an end", problem))
             }
-            OperatorFact::EventCalled { .. }
-            | OperatorFact::Trouble { .. }
-            | OperatorFact::Gate { .. } => Ok(()),
+            OperatorFact::EventCalled { uid, .. } => {
+                self.objects.event_called(uid);
+                Ok(())
+            }
+            OperatorFact::Gate { .. } => {
+                self.objects.period_begun(sender, now);
+                Ok(())
+            }
+            OperatorFact::Trouble { .. } => Ok(()),
         }
     }
 
     /// A daemon starts for an object that cannot be deleted meanwhile.
     fn check_start(&self, uid: &str) -> Result<(), Violation> {
-        let others_remove = self.objects.facts_removed;
-        match others_remove || self.objects.is_held(uid) {
+        // A peer may have released the object meanwhile.
+        let shared = self.plan.mode == CoordinationMode::Peering;
+        match shared || self.finalizers_removed || self.objects.is_held(uid) {
             true => Ok(()),
             false => {
                 let claim = "a daemon starts when the object has the finalizer";
@@ -231,9 +268,25 @@ impl OperatorScenario {
             let bounded = phase == HistoryPhase::Settling && self.comes_to_rest();
             return self.objects.read(landed, bounded);
         }
-        let lasting = if self.comes_to_rest() { 0 } else { 600 };
-        let most = 90 + 12 * self.disturbances + lasting;
-        self.objects.landed(self.plan.setup, landed, most)?;
+        let lasting = !self.comes_to_rest();
+        let parts = 1 + u32::from(self.plan.setup.status_endpoint);
+        // An event handler that patches its object is called for each write that is stamped.
+        let repeats = self.webhook_stamped && self.plan.setup.needs_each_event;
+        let more = if lasting || repeats { 600 } else { 0 };
+        let bounds = WriteBounds {
+            requests: parts * (60 + 8 * self.disturbances) + more,
+            disturbances: self.disturbances,
+            // A webhook that stamps each write makes another state of it, which is written, too,
+            // until the pauses for states that come again begin. Peers that run at once for a
+            // while undo the changes of each other, up to the same pauses.
+            reasons_known: !lasting
+                && !self.webhook_stamped
+                && self.plan.mode != CoordinationMode::Peering,
+        };
+        let removes = self.webhook_removes && phase == HistoryPhase::Disturbed;
+        self.objects.edits_unknown |= removes;
+        self.objects
+            .landed(self.plan.setup, landed, bounds, removes)?;
         self.check_release(landed)
     }
 
@@ -263,12 +316,15 @@ impl OperatorScenario {
             .released(self.plan.setup, landed.sender, object)
     }
 
-    fn note_disturbance(&mut self, request: &ApiRequest, answer: &ApiAnswer) {
+    fn note_disturbance(&mut self, request: &ApiRequest, answer: &ApiAnswer, now: VirtualTime) {
         self.disturbances += 1;
         if let Some(object) = answer.as_object()
             && request.kind == self.plan.kind
             && let Some(uid) = ObjectView::new(object).uid()
         {
+            let removes = self.webhook_removes || disturbances::removes_facts(request);
+            self.objects
+                .disturbed(self.plan.setup, object, removes, now);
             let held = is_present(ObjectView::new(object), self.finalizer());
             self.objects.note_finalizer(uid, held);
         }
@@ -279,7 +335,7 @@ impl Scenario for OperatorScenario {
     type Actor = SimulatedOperator;
 
     fn prepare(&mut self, server: &mut ApiServer, choices: &mut Choices) {
-        let setups = OperatorSetup::all();
+        let (setups, kinds) = (OperatorSetup::all(), ScenarioKinds::all());
         let mode = *choices.item(&[
             CoordinationMode::Alone,
             CoordinationMode::Alone,
@@ -298,12 +354,15 @@ impl Scenario for OperatorScenario {
         };
         server.create_namespace(NAMESPACE);
         let coordination_kind = match mode {
-            CoordinationMode::Peering => server.define(peerings()),
+            CoordinationMode::Peering => server.define(Arc::clone(&kinds.peerings)),
             CoordinationMode::Alone | CoordinationMode::Election => {
-                server.define(KindDefinition::leases())
+                server.define(Arc::clone(&kinds.leases))
             }
         };
-        let kind = server.define(widgets(setup.status_endpoint));
+        let kind = server.define(Arc::clone(match setup.status_endpoint {
+            true => &kinds.widgets_with_status,
+            false => &kinds.widgets,
+        }));
         self.plan = HistoryPlan {
             setup,
             behaviour,
@@ -412,6 +471,7 @@ impl Scenario for OperatorScenario {
                         sender,
                         call: *call,
                         sent: *sent,
+                        now: server.now(),
                         request,
                         answer,
                         changed: *changed,
@@ -424,7 +484,7 @@ impl Scenario for OperatorScenario {
                 Ok(())
             }
             Occurrence::Disturbed { request, answer } => {
-                self.note_disturbance(request, answer);
+                self.note_disturbance(request, answer, server.now());
                 Ok(())
             }
             Occurrence::Crashed { process } => {

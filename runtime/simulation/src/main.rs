@@ -3,6 +3,7 @@
 //! `run [HISTORIES] [FIRST SEED]` plays many up to the first failure, `survey` all of them, and
 //! `replay SEED` shows one. `measure [REQUESTS]` measures the API server alone.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -22,6 +23,9 @@ const USAGE: &str = "usage: kopf-simulation run [HISTORIES] [FIRST SEED]\n      
                      kopf-simulation survey [HISTORIES] [FIRST SEED]\n       \
                      kopf-simulation replay SEED\n       \
                      kopf-simulation measure [REQUESTS]";
+
+/// The histories between two lines of a survey.
+const PROGRESS_INTERVAL: u64 = 10_000;
 
 fn main() -> ExitCode {
     let words: Vec<String> = env::args().skip(1).collect();
@@ -66,19 +70,36 @@ fn run(out: &mut impl Write, first: u64, histories: u64) -> io::Result<ExitCode>
     Ok(ExitCode::FAILURE)
 }
 
-/// Counts the histories that violate each claim.
+/// Shows each history that violates a claim, and counts them.
 fn survey_claims(out: &mut impl Write, first: u64, histories: u64) -> io::Result<ExitCode> {
-    let claims = survey(OperatorScenario::new, first..first + histories);
-    for (claim, (count, failure)) in &claims {
-        let FailingSeed {
+    let begun = Instant::now();
+    let mut claims: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut played = 0;
+    for result in survey(OperatorScenario::new, first..first + histories) {
+        played += 1;
+        if let Err(FailingSeed {
             seed, violation, ..
-        } = failure;
-        writeln!(
-            out,
-            "{count:>8}  {claim}; seed {seed}: {}",
-            violation.details
-        )?;
+        }) = result
+        {
+            *claims.entry(violation.claim).or_default() += 1;
+            writeln!(out, "seed {seed}: {violation}")?;
+            out.flush()?;
+        }
+        if played % PROGRESS_INTERVAL == 0 {
+            let violations: u64 = claims.values().sum();
+            let seconds = begun.elapsed().as_secs();
+            writeln!(
+                out,
+                "{played} histories in {seconds} s, {violations} violations"
+            )?;
+            out.flush()?;
+        }
     }
+    for (claim, count) in &claims {
+        writeln!(out, "{count:>8}  {claim}")?;
+    }
+    let violations: u64 = claims.values().sum();
+    writeln!(out, "{played} histories, {violations} violations")?;
     match claims.is_empty() {
         true => Ok(ExitCode::SUCCESS),
         false => Ok(ExitCode::FAILURE),

@@ -4,7 +4,7 @@
 //! holds it. What it leaves out: the owners in managed fields, server-side apply, tables, protobuf,
 //! conversion between versions, CEL rules and everything that controllers do.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 
@@ -84,13 +84,15 @@ impl ApiServer {
             now: VirtualTime::default(),
             numbers: 0,
         };
-        server.namespaces = server.define(KindDefinition::namespaces());
+        static NAMESPACES: OnceLock<Arc<KindDefinition>> = OnceLock::new();
+        let namespaces = NAMESPACES.get_or_init(|| KindDefinition::namespaces().into());
+        server.namespaces = server.define(Arc::clone(namespaces));
         server
     }
 
     /// Serves a kind.
-    pub fn define(&mut self, definition: KindDefinition) -> KindId {
-        let definition = Arc::new(definition);
+    pub fn define(&mut self, definition: impl Into<Arc<KindDefinition>>) -> KindId {
+        let definition = definition.into();
         let known = self.kinds.iter().position(|it| {
             it.definition.plural == definition.plural && it.definition.group == definition.group
         });

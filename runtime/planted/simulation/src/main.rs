@@ -13,6 +13,9 @@ use kopf_simulation_planted::claims::OperatorScenario;
 use kopf_simulation_planted::explore::{explore, play};
 use kopf_simulation_planted::world::History;
 
+/// The histories of one run: about a minute of one processor.
+const MOST_HISTORIES: u64 = 30_000;
+
 /// The part of the runs in which a fault must be found.
 const LEAST_FOUND: f64 = 0.95;
 
@@ -28,7 +31,7 @@ fn main() -> ExitCode {
     let result = match words.first().map(String::as_str) {
         Some("replay") => show(&mut out, fault, number(2).unwrap_or_default()),
         _ => {
-            let (runs, histories) = (number(0).unwrap_or(20), number(1).unwrap_or(2_000));
+            let (runs, histories) = (number(0).unwrap_or(20), number(1).unwrap_or(MOST_HISTORIES));
             table(
                 &mut out,
                 runs,

@@ -96,17 +96,12 @@ impl OperatorScenario {
             let details = format!("{} of {uid}", spec.id);
             return Err(Violation::new("creation is handled", details));
         }
-        let filtered = !spec.filters.labels.is_empty();
-        // An object without the facts that operators had written counts as a new one.
-        let forgotten = filtered || self.objects.facts_removed;
-        if !matches!(spec.trigger, Trigger::Update | Trigger::Field) || forgotten {
+        if !matches!(spec.trigger, Trigger::Update | Trigger::Field) {
             return Ok(());
         }
         let path = scope(self.plan.setup, &spec.id);
         let handled = match own {
-            Some(own) => Some(&own.state),
-            // Such progress takes two requests, and a failure in between repeats handlers.
-            None if self.plan.setup.keeps_progress_in_status() => None,
+            Some(own) => Some(&*own.state),
             None => self.relied_on(&finished, &path, last),
         };
         match handled {
@@ -138,7 +133,7 @@ impl OperatorScenario {
         };
         let outdated = creation
             .find(|call| is_last(call) && !alike(&scope(setup, &call.handler), &call.state, last));
-        outdated.map(|it| &it.state)
+        outdated.map(|it| &*it.state)
     }
 
     /// Nothing stays in memory of objects that are gone.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use kopf_core::object::ObjectView;
 use kopf_core::object::finalizer::is_present;
 use kopf_core::peering::Peer;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{NAMES, OperatorScenario, meta};
 use crate::choices::Choices;
@@ -55,7 +55,7 @@ impl OperatorScenario {
                 down_for: seconds(choices),
             },
             16 => {
-                self.objects.states_forgotten = true;
+                self.objects.edits_unknown = true;
                 Disturbance::Compact { keep: 0 }
             }
             17 | 18 => Disturbance::Freeze {
@@ -160,10 +160,12 @@ impl OperatorScenario {
 
     /// Another client removes what the operators have written.
     fn strip(&mut self, name: &str, choices: &mut Choices) -> Disturbance {
-        self.objects.facts_removed = true;
         let patch = match choices.one_of(2) {
             0 => json!({"metadata": {"annotations": null}}),
-            _ => json!({"metadata": {"finalizers": null}}),
+            _ => {
+                self.finalizers_removed = true;
+                json!({"metadata": {"finalizers": null}})
+            }
         };
         let patch = SimulatedPatch::Merge(patch);
         Disturbance::Request(self.patch(name, Endpoint::Object, patch))
@@ -186,14 +188,15 @@ impl OperatorScenario {
             7 => AdmissionAction::RestoreFinalizer(self.finalizer().to_owned()),
             _ => AdmissionAction::StripFinalizer(self.finalizer().to_owned()),
         };
-        let removes = matches!(
+        self.webhook_removes = matches!(
             action,
             AdmissionAction::StripAnnotations(_)
                 | AdmissionAction::StripFinalizer(_)
                 | AdmissionAction::RestoreFinalizer(_)
                 | AdmissionAction::RevertField(_)
         );
-        self.objects.facts_removed |= removes;
+        self.finalizers_removed |= matches!(action, AdmissionAction::StripFinalizer(_));
+        self.webhook_stamped |= matches!(action, AdmissionAction::Stamp(_));
         Disturbance::Webhooks(vec![self.rule(action)])
     }
 
@@ -229,6 +232,20 @@ impl OperatorScenario {
             verbs,
             endpoint: Endpoint::Object,
         }])
+    }
+}
+
+/// Whether another client removes what operators have written.
+pub(super) fn removes_facts(request: &ApiRequest) -> bool {
+    match &request.verb {
+        Verb::Patch {
+            patch: SimulatedPatch::Merge(patch),
+            ..
+        } => {
+            let annotations = patch.pointer("/metadata/annotations");
+            annotations.is_some_and(Value::is_null)
+        }
+        _ => false,
     }
 }
 

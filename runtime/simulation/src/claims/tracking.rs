@@ -1,16 +1,18 @@
 //! What happened to each object, as the claims need it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use kopf_core::cause::{Reason, Subject};
 use kopf_core::handler::{HandlerId, HandlerSpec, Trigger};
 use kopf_core::object::ObjectView;
-use kopf_core::object::diff::same;
+use kopf_core::object::diff::{Baseline, same};
+use kopf_core::object::finalizer::is_present;
 use kopf_core::object::path::FieldPath;
 use serde_json::Value;
 
 use crate::operator::{BegunCall, OperatorSetup};
-use crate::server::{ApiAnswer, ApiRequest, Endpoint};
+use crate::server::{ApiAnswer, ApiRequest};
 use crate::time::VirtualTime;
 use crate::world::Violation;
 
@@ -27,6 +29,7 @@ pub(super) struct Landed<'a> {
     pub(super) sender: Sender,
     pub(super) call: u64,
     pub(super) sent: VirtualTime,
+    pub(super) now: VirtualTime,
     pub(super) request: &'a ApiRequest,
     pub(super) answer: &'a ApiAnswer,
     pub(super) changed: bool,
@@ -36,12 +39,13 @@ pub(super) struct Landed<'a> {
 #[derive(Debug, Default)]
 pub(super) struct TrackedObjects {
     objects: BTreeMap<String, TrackedObject>,
-    /// The writes that were sent, with the number of calls that had ended for their objects.
+    /// The writes that were sent, with their objects.
     sent: BTreeMap<(Sender, u64), SentWrite>,
-    /// Whether others have removed what operators had written.
-    pub(super) facts_removed: bool,
-    /// Whether the API server has forgotten former states.
-    pub(super) states_forgotten: bool,
+    /// The periods in which processes run.
+    periods: BTreeMap<usize, RunningPeriod>,
+    /// Whether states do not show edits: the API server has forgotten former ones, or a webhook
+    /// has removed a part of what was written with an edit.
+    pub(super) edits_unknown: bool,
     /// The daemons and timers that run.
     background: BTreeSet<(Sender, String, usize)>,
     /// The uids of objects that have our finalizer.
@@ -51,17 +55,31 @@ pub(super) struct TrackedObjects {
 #[derive(Debug)]
 struct SentWrite {
     uid: String,
-    calls: usize,
     has_records: bool,
+}
+
+/// The last period in which a process ran, or the pause after it.
+#[derive(Debug, Clone, Copy, Default)]
+struct RunningPeriod {
+    /// Different for each period of a process.
+    number: u32,
+    since: VirtualTime,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct TrackedObject {
     pub(super) calls: Vec<TrackedCall>,
+    /// The calls of event handlers.
+    event_calls: u32,
+    /// Requests of others for the object.
+    disturbances: u32,
     writes: u32,
+    changes: u32,
     reads: u32,
     /// The time at which the last of the executed writes of records was sent.
     newest_sent: VirtualTime,
+    /// The executed writes of records: when, and of which process.
+    records: Vec<(VirtualTime, usize)>,
 }
 
 /// An attempt of a handler.
@@ -69,13 +87,38 @@ pub(super) struct TrackedObject {
 pub(super) struct TrackedCall {
     pub(super) handler: HandlerId,
     pub(super) reason: Reason,
-    pub(super) state: Value,
+    pub(super) state: Arc<Value>,
     pub(super) finished: bool,
     sender: Sender,
+    /// The period of its process.
+    period: RunningPeriod,
     ended: bool,
-    persisted: bool,
-    /// Whether the operator makes the attempt again, as it has no record of it.
-    lost: bool,
+    /// The time since which the object shows that it has finished.
+    persisted: Option<VirtualTime>,
+    /// Whether others have removed the facts about it, so that the operator may make it again.
+    forgotten: bool,
+}
+
+/// What an object says about an attempt that has finished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ShownEnd {
+    /// It has finished.
+    Finished,
+    /// Another attempt is due, for this state or for another one.
+    Open,
+    /// Nothing: the attempt might never have been made.
+    Unknown,
+}
+
+/// The bounds on the writes to one object.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WriteBounds {
+    /// Requests, whether they change the object or not.
+    pub(super) requests: u32,
+    /// Disturbances of any object.
+    pub(super) disturbances: u32,
+    /// Whether writes have no other reasons than those that are counted.
+    pub(super) reasons_known: bool,
 }
 
 // === impl TrackedObjects ===
@@ -85,16 +128,27 @@ impl TrackedObjects {
         self.objects.get(uid)
     }
 
-    /// An attempt begins.
+    /// A process runs or pauses.
+    pub(super) fn period_begun(&mut self, sender: Sender, now: VirtualTime) {
+        let period = self.periods.entry(sender.process).or_default();
+        period.number += 1;
+        period.since = now;
+    }
+
+    /// An attempt begins. `shared` says that several processes may run at once.
     pub(super) fn begun(
         &mut self,
         setup: &OperatorSetup,
         sender: Sender,
         call: &BegunCall,
-        checks_repetition: bool,
+        shared: bool,
         concurs: impl Fn(Sender) -> bool,
     ) -> Result<(), Violation> {
-        let checks_repetition = checks_repetition && !self.facts_removed;
+        let period = self
+            .periods
+            .get(&sender.process)
+            .copied()
+            .unwrap_or_default();
         let object = self.objects.entry(call.uid.to_owned()).or_default();
         let handler = &call.handler;
         let mut same_handler = object.calls.iter().filter(|it| it.handler == *handler);
@@ -102,24 +156,24 @@ impl TrackedObjects {
             let details = format!("{handler} for {}", call.uid);
             return Err(Violation::new("no handler runs twice at once", details));
         }
-        if checks_repetition && !setup.keeps_progress_in_status() {
-            object.check_repetition(setup, call)?;
-        }
-        for former in &mut object.calls {
-            let is_same = former.handler == *handler && former.sender == sender;
-            former.lost |= is_same && !former.persisted;
-        }
+        object.check_repetition(setup, sender, period, call, shared)?;
         object.calls.push(TrackedCall {
             handler: handler.clone(),
             reason: call.reason,
-            state: Value::clone(&call.state),
+            state: Arc::clone(&call.state),
             finished: false,
             sender,
+            period,
             ended: false,
-            persisted: false,
-            lost: false,
+            persisted: None,
+            forgotten: false,
         });
         Ok(())
+    }
+
+    /// An event handler was called.
+    pub(super) fn event_called(&mut self, uid: &str) {
+        self.objects.entry(uid.to_owned()).or_default().event_calls += 1;
     }
 
     /// An attempt has ended, or its end has changed because its patch was rejected.
@@ -154,31 +208,44 @@ impl TrackedObjects {
     }
 
     pub(super) fn sent(&mut self, sender: Sender, uid: &str, call: u64, has_records: bool) {
-        let calls = self.objects.get(uid).map_or(0, |it| it.calls.len());
         let write = SentWrite {
             uid: uid.to_owned(),
-            calls,
             has_records,
         };
         self.sent.insert((sender, call), write);
     }
 
-    /// A write was executed.
+    /// Another client has changed an object; `removes` says that it has removed facts.
+    pub(super) fn disturbed(
+        &mut self,
+        setup: &OperatorSetup,
+        object: &Value,
+        removes: bool,
+        now: VirtualTime,
+    ) {
+        let tracked = self
+            .objects
+            .entry(super::meta(object, "uid").to_owned())
+            .or_default();
+        tracked.disturbances += 1;
+        tracked.compare(setup, object, removes, now);
+    }
+
+    /// A write was executed; `removes` says that a webhook may have removed facts from it.
     pub(super) fn landed(
         &mut self,
         setup: &OperatorSetup,
         landed: &Landed<'_>,
-        most_writes: u32,
+        bounds: WriteBounds,
+        removes: bool,
     ) -> Result<(), Violation> {
         let Some(write) = self.sent.get(&(landed.sender, landed.call)) else {
             return Ok(());
         };
         let object = self.objects.entry(write.uid.clone()).or_default();
         object.writes += 1;
-        if object.writes > most_writes {
-            let details = format!("{} writes to {}", object.writes, write.uid);
-            return Err(Violation::new("writes to an object are bounded", details));
-        }
+        object.changes += u32::from(landed.changed && write.has_records);
+        object.check_bounds(setup, &write.uid, bounds)?;
         let Some(answer) = landed
             .answer
             .as_object()
@@ -193,6 +260,8 @@ impl TrackedObjects {
                 details,
             ));
         }
+        // A webhook may remove facts from the write of a daemon, too.
+        object.compare(setup, answer, removes, landed.now);
         if !write.has_records {
             return Ok(());
         }
@@ -205,22 +274,9 @@ impl TrackedObjects {
                 return Err(Violation::new("a late write changes nothing", details));
             }
             object.newest_sent = landed.sent;
+            object.records.push((landed.now, landed.sender.process));
         }
-        let is_body = landed.request.verb.endpoint() == Endpoint::Object;
-        let in_status = setup.keeps_progress_in_status();
-        let shows = |call: &TrackedCall| {
-            let record = setup
-                .persistence
-                .progress
-                .fetch(&call.handler, ObjectView::new(answer));
-            in_status && record.is_some_and(|it| it.is_finished())
-        };
-        let calls = object.calls.iter_mut().take(write.calls);
-        let own = calls.filter(|it| it.sender == landed.sender && it.ended && !it.lost);
-        own.filter(|it| is_body || shows(it))
-            .for_each(|it| it.persisted = true);
-        match self.states_forgotten {
-            // Then the newest state decides whether an edit was made.
+        match self.edits_unknown {
             true => Ok(()),
             false => check_entries(answer),
         }
@@ -317,35 +373,125 @@ impl TrackedObjects {
 // === impl TrackedObject ===
 
 impl TrackedObject {
-    /// A handler is not called again for a state on which its end was persisted.
-    fn check_repetition(&self, setup: &OperatorSetup, call: &BegunCall) -> Result<(), Violation> {
+    /// A handler is not called again for a state on which its end was persisted, and not by the
+    /// same operator for a state on which it has finished, whether that is persisted or not.
+    fn check_repetition(
+        &self,
+        setup: &OperatorSetup,
+        sender: Sender,
+        period: RunningPeriod,
+        call: &BegunCall,
+        shared: bool,
+    ) -> Result<(), Violation> {
         let id = &call.handler;
-        let specs: Vec<&HandlerSpec> = declared(setup, id).collect();
-        let mut done = self
-            .calls
-            .iter()
-            .filter(|it| it.handler == *id && it.is_done());
-        let creation = call.reason == Reason::Create;
-        let resumes = specs
-            .iter()
-            .any(|it| matches!(it.trigger, Trigger::Resume { .. }));
-        let filtered = specs.iter().any(|it| !it.filters.labels.is_empty());
-        if creation && !resumes && done.clone().any(|it| it.reason == Reason::Create) {
-            let details = format!("{id} for {}", call.uid);
-            return Err(Violation::new("creation is not repeated", details));
-        }
-        let last = self.calls.iter().rfind(|it| it.handler == *id);
-        let Some(last) = last.filter(|it| it.is_done()) else {
+        let Some(last) = self.calls.iter().rfind(|it| it.handler == *id) else {
             return Ok(());
         };
+        // A write may land when its process is dead, and the next one has listed the object. Peers
+        // may even run at once for a while, as their records are no locks.
+        let is_undisputed = |it: &TrackedCall| {
+            let is_listed = it.sender == sender || it.persisted.is_some_and(|it| it < period.since);
+            is_listed && (!shared || self.is_undisputed(it, sender, period))
+        };
+        let resumes = declared(setup, id).any(|it| matches!(it.trigger, Trigger::Resume { .. }));
+        if call.reason == Reason::Create && !resumes {
+            let mut done = self.calls.iter().filter(|it| it.handler == *id);
+            let creates = |it: &TrackedCall| {
+                let is_shown = !(setup.progress_in_status && it.forgotten);
+                it.is_done() && it.reason == Reason::Create && is_shown
+            };
+            if done.any(|it| creates(it) && is_undisputed(it)) {
+                let details = format!("{id} for {}", call.uid);
+                return Err(Violation::new("creation is not repeated", details));
+            }
+        }
         let deletes = |reason: Reason| reason == Reason::Delete;
-        if (call.initial && resumes) || filtered || deletes(last.reason) != deletes(call.reason) {
+        // Each start of an operator resumes each object, and its deletion has another handling.
+        let is_due = call.initial && resumes && last.sender != sender;
+        // Progress in the status takes two requests: if the second one is rejected, or the object
+        // is not written otherwise, the first one may have removed the records of others.
+        let remembered = last.sender == sender
+            && last.period.number == period.number
+            && !last.forgotten
+            && !setup.progress_in_status;
+        let is_shown = last.persisted.is_some() && !(setup.progress_in_status && last.forgotten);
+        let known = last.finished && (is_shown || remembered);
+        let is_other = deletes(last.reason) != deletes(call.reason);
+        if !known || is_due || is_other || !is_undisputed(last) {
             return Ok(());
         }
         let path = scope(setup, id);
-        if same(path.resolve(&last.state), path.resolve(&call.state)) && done.next().is_some() {
+        if same(path.resolve(&last.state), path.resolve(&call.state)) {
             let details = format!("{id} for {}", call.uid);
             return Err(Violation::new("nothing is repeated without need", details));
+        }
+        Ok(())
+    }
+
+    /// Whether no other process can have acted on what was there before an attempt ended: all
+    /// records since are of its own process, or of the one that has listed the object afterwards.
+    fn is_undisputed(&self, last: &TrackedCall, sender: Sender, period: RunningPeriod) -> bool {
+        let since = last.period.since;
+        let since = self.records.iter().filter(|(at, _)| *at >= since);
+        if last.sender.process == sender.process {
+            return since.clone().all(|(_, by)| *by == sender.process);
+        }
+        since.clone().all(|(at, by)| match *at > period.since {
+            true => *by == sender.process,
+            false => *by == last.sender.process,
+        })
+    }
+
+    /// Compares the attempts with what the object says about them.
+    fn compare(&mut self, setup: &OperatorSetup, object: &Value, removes: bool, now: VirtualTime) {
+        let mut compared: Vec<HandlerId> = Vec::new();
+        for at in (0..self.calls.len()).rev() {
+            let call = &mut self.calls[at];
+            if !call.ended || !call.finished || compared.contains(&call.handler) {
+                continue;
+            }
+            compared.push(call.handler.clone());
+            match call.shown_by(setup, object) {
+                ShownEnd::Finished => {
+                    call.persisted = call.persisted.or(Some(now));
+                    call.forgotten = false;
+                }
+                ShownEnd::Open => {
+                    call.forgotten |= removes;
+                    // The second request of a write may have been rejected after the first one.
+                    call.forgotten |= setup.progress_in_status;
+                }
+                ShownEnd::Unknown => {
+                    call.forgotten |= removes;
+                    let handler = call.handler.clone();
+                    let calls = self.calls[..=at].iter_mut();
+                    let of_handler = calls.filter(|it| it.handler == handler);
+                    of_handler
+                        .filter(|it| it.shown_by(setup, object) == ShownEnd::Unknown)
+                        .for_each(|it| it.persisted = None);
+                }
+            }
+        }
+    }
+
+    /// Writes have a reason: an attempt, a change of the finalizer, or the end of a cycle whose
+    /// handlers need not be called. With progress in the status, each takes two requests.
+    fn check_bounds(
+        &self,
+        setup: &OperatorSetup,
+        uid: &str,
+        bounds: WriteBounds,
+    ) -> Result<(), Violation> {
+        if self.writes > bounds.requests {
+            let details = format!("{} writes to {uid}", self.writes);
+            return Err(Violation::new("writes to an object are bounded", details));
+        }
+        let attempts = u32::try_from(self.calls.len()).unwrap_or(u32::MAX) + self.event_calls;
+        let parts = 1 + u32::from(setup.status_endpoint);
+        let reasons = attempts + 3 + 2 * self.disturbances + bounds.disturbances;
+        if self.changes > reasons * parts && bounds.reasons_known {
+            let details = format!("{} changes of {uid} for {reasons} reasons", self.changes);
+            return Err(Violation::new("each write has a reason", details));
         }
         Ok(())
     }
@@ -356,7 +502,34 @@ impl TrackedObject {
 impl TrackedCall {
     /// Whether no other attempt follows, and the API server knows it.
     pub(super) fn is_done(&self) -> bool {
-        self.finished && self.persisted
+        self.finished && self.persisted.is_some()
+    }
+
+    /// What an object says about the attempt.
+    fn shown_by(&self, setup: &OperatorSetup, object: &Value) -> ShownEnd {
+        let view = ObjectView::new(object);
+        if let Some(record) = setup.persistence.progress.fetch(&self.handler, view) {
+            return match record.is_finished() {
+                true => ShownEnd::Finished,
+                false => ShownEnd::Open,
+            };
+        }
+        let is_shown = match (self.reason, setup.persistence.baseline(view)) {
+            (Reason::Delete, _) => {
+                view.is_being_deleted() && !is_present(view, &setup.persistence.finalizer)
+            }
+            (_, Baseline::Absent) => false,
+            (Reason::Create, _) => true,
+            (_, Baseline::Known(base)) => {
+                let path = scope(setup, &self.handler);
+                same(path.resolve(base.as_value()), path.resolve(&self.state))
+            }
+            (_, Baseline::Hashed(_)) => false,
+        };
+        match is_shown {
+            true => ShownEnd::Finished,
+            false => ShownEnd::Unknown,
+        }
     }
 }
 

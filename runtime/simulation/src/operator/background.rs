@@ -165,6 +165,17 @@ impl SimulatedBackground {
         view: &BackgroundView<'_>,
         now: Duration,
     ) -> bool {
+        if !planted!(HandledStateNotShown) {
+            let is_older = self.objects.get(key).is_some_and(|known| {
+                match (version(view.object), &known.version) {
+                    (Some(version), Some(known)) => !version.is_not_newer_than(known),
+                    _ => false,
+                }
+            });
+            if is_older {
+                self.update_latest(key, &Arc::new(view.object.clone()));
+            }
+        }
         let subject = Subject::object(ObjectView::new(view.object));
         let specs = self.setup.background.iter();
         let matches: Vec<bool> = specs.map(|it| it.spec.matches(&subject)).collect();

@@ -50,6 +50,8 @@ enum CoordinationPart {
         peers: Peers,
         known: bool,
         renew_at: Duration,
+        /// The records whose removal was requested, which is done once.
+        removed: Vec<String>,
     },
 }
 
@@ -103,6 +105,7 @@ impl Coordination {
                 peers: Peers::default(),
                 known: false,
                 renew_at: Duration::ZERO,
+                removed: Vec::new(),
             },
         };
         Self { pauses, part }
@@ -141,6 +144,7 @@ impl Coordination {
                 peers,
                 known,
                 renew_at,
+                removed,
             } => {
                 if *renew_at <= now {
                     *renew_at = now + keepalive(LIFETIME, Duration::from_secs(10));
@@ -156,9 +160,11 @@ impl Coordination {
                 if self.pauses.pause().is_some() || !matches!(change, PauseChange::Resume) {
                     self.pauses.change(*slot, change, now);
                 }
-                if !decision.dead.is_empty() {
-                    let dead = removal(decision.dead.iter().map(String::as_str));
-                    return CoordinationStep::Send(patch(dead), LIFETIME / 4);
+                let former = std::mem::replace(removed, decision.dead);
+                let fresh = removed.iter().filter(|it| !former.contains(it));
+                let fresh: Vec<&str> = fresh.map(String::as_str).collect();
+                if !fresh.is_empty() {
+                    return CoordinationStep::Send(patch(removal(fresh)), LIFETIME / 4);
                 }
                 let wait = renew_at.saturating_sub(now);
                 let recheck = decision.recheck.unwrap_or(wait);

@@ -42,6 +42,8 @@ pub(crate) struct OperatorSetup {
     pub(crate) needs_each_event: bool,
     pub(crate) background: Vec<BackgroundSpec>,
     pub(crate) has_index: bool,
+    /// Whether records are in the status, and not in annotations.
+    pub(crate) progress_in_status: bool,
 }
 
 /// A daemon or timer.
@@ -126,18 +128,13 @@ impl OperatorSetup {
             selectors: WatchSelectors::derive(&registry),
             needs_each_event: has(Trigger::Event),
             has_index: has(Trigger::Index),
+            progress_in_status: unusual,
             background: background.collect(),
             registry: Arc::new(registry),
             persistence: Arc::new(persistence),
             lifecycle: lifecycles[number % lifecycles.len()].clone(),
             status_endpoint: number.is_multiple_of(2) || unusual,
         }
-    }
-
-    /// Whether records are in the status, which a write to it does not replace in one step.
-    pub(crate) fn keeps_progress_in_status(&self) -> bool {
-        format!("{:?}", self.persistence.progress).contains("StatusProgress {")
-            && !format!("{:?}", self.persistence.progress).contains("Multi")
     }
 }
 

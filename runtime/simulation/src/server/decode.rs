@@ -189,7 +189,7 @@ pub(crate) fn check_length(body: &Value) -> Result<(), Failure> {
 }
 
 /// The bytes of the texts in a value: enough to notice a body of megabytes.
-fn rough_length(value: &Value) -> usize {
+pub(crate) fn rough_length(value: &Value) -> usize {
     match value {
         Value::Object(fields) => fields.iter().map(|(k, v)| k.len() + rough_length(v)).sum(),
         Value::Array(items) => items.iter().map(rough_length).sum(),

@@ -61,7 +61,7 @@ impl ApiServer {
         }
         Ok(ApiAnswer::object(
             200,
-            self.store.put(kind, path.clone(), &new, unowned),
+            self.store.put(kind, path.clone(), new, unowned),
         ))
     }
 

@@ -40,8 +40,7 @@ pub(crate) fn copy(object: &mut Value, field: &str, from: &Value) {
 }
 
 /// The object with another resource version.
-pub(crate) fn with_version(object: &Value, revision: u64) -> Value {
-    let mut object = object.clone();
+pub(crate) fn with_version(mut object: Value, revision: u64) -> Value {
     set(
         &mut object,
         "resourceVersion",

@@ -96,7 +96,7 @@ impl ObjectStore {
         &mut self,
         kind: KindId,
         path: ObjectPath,
-        object: &Value,
+        object: Value,
         unowned: Arc<UnownedFields>,
     ) -> Arc<Value> {
         self.revision += 1;
@@ -123,7 +123,7 @@ impl ObjectStore {
             return;
         };
         self.revision += 1;
-        let deleted = with_version(&before.object, self.revision);
+        let deleted = with_version(Value::clone(&before.object), self.revision);
         self.log.push_back(LogEntry {
             kind,
             path: path.clone(),

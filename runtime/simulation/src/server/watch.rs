@@ -222,7 +222,9 @@ impl OpenWatch {
             (Some(_), Some(after)) => (ServerEventType::Modified, Arc::clone(&after.object)),
             (Some(before), None) => {
                 let object = match (after, &entry.deleted) {
-                    (Some(after), _) => Arc::new(with_version(before, after.revision)),
+                    (Some(after), _) => {
+                        Arc::new(with_version(Value::clone(before), after.revision))
+                    }
                     (None, Some(deleted)) => Arc::clone(deleted),
                     (None, None) => Arc::clone(before),
                 };

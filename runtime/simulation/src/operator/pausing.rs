@@ -1,0 +1,95 @@
+//! Pauses and their ends, and the workers that may start.
+
+use std::sync::Arc;
+
+use kopf_core::queue::PauseReading;
+
+use super::coordination::uptime;
+use super::{
+    CallPurpose, OperatorFact, SimulatedKey, SimulatedOperator, TimerPurpose, WatchPurpose,
+};
+use crate::world::ActorEffect;
+
+impl SimulatedOperator {
+    /// Follows the coordination into a pause and out of it.
+    pub(super) fn follow_pauses(&mut self) {
+        let reading = self.reading();
+        if self.period != Some(reading) {
+            let before = self.period.replace(reading);
+            let ran = before.is_some_and(|it| it.running);
+            let new_epoch = before.is_none_or(|it| it.epoch != reading.epoch);
+            self.report(OperatorFact::Gate {
+                running: reading.running,
+            });
+            if ran && (new_epoch || !reading.running) {
+                self.background.pause(uptime(self.clock));
+            }
+            if reading.running && (new_epoch || !ran) {
+                self.background.resume();
+            }
+            self.restart_stream(reading);
+        }
+        let rules = self.rules();
+        self.queue.follow_pauses(&rules, &mut self.waiting, reading);
+        if !self.may_write() {
+            self.cut_off();
+        }
+    }
+
+    pub(super) fn restart_stream(&mut self, reading: PauseReading) {
+        let epoch = reading.running.then_some(reading.epoch);
+        if self.stream.epoch == epoch {
+            return;
+        }
+        self.stream.restart(epoch);
+        self.calls.retain(|_, it| *it != CallPurpose::List);
+        let open = self
+            .watches
+            .iter()
+            .find(|(_, it)| **it == WatchPurpose::Stream);
+        if let Some((&watch, _)) = open {
+            self.watches.remove(&watch);
+            self.effects.push(ActorEffect::CloseWatch { watch });
+        }
+        let of_stream = |it: &TimerPurpose| matches!(it, TimerPurpose::Stream | TimerPurpose::Sent);
+        self.timers.retain(|_, it| !of_stream(it));
+        let step = self.stream.begin();
+        self.go_on_with_stream(step);
+    }
+
+    /// The lease has ended: nothing that waits goes on.
+    pub(super) fn cut_off(&mut self) {
+        let waiting: Vec<Arc<SimulatedKey>> = self.workers.keys().cloned().collect();
+        for key in waiting {
+            self.cut_worker(&key);
+        }
+        for it in self.background.writing() {
+            self.go_on_with_background_write(&it, None);
+        }
+    }
+
+    /// Starts workers for the objects that are ready, and does what they lead to.
+    pub(super) fn pump(&mut self) {
+        loop {
+            self.follow_pauses();
+            self.perform_background();
+            let open =
+                !self.options.setup.has_index || self.stream.listed == Some(self.queue.epoch());
+            let next = match self.queue.is_paused() || !open {
+                true => None,
+                false => self.waiting.ready.pop_front(),
+            };
+            let Some(key) = next else {
+                break;
+            };
+            let rules = self.rules();
+            if let Some(started) = self.queue.start(&rules, &key) {
+                self.begin_work(key, started);
+            }
+        }
+        for (timer, wait) in self.waiting.take_planned() {
+            let at = self.clock.now.after(wait);
+            self.effects.push(ActorEffect::SetTimer { timer, at });
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! What the stream reads goes to the index, to the daemons and to the queue.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kopf_core::cause::Subject;
+use kopf_core::handler::Trigger;
+use kopf_core::object::ObjectView;
+use kopf_core::watch::WatchEventType;
+use kopf_core::watch::batch::{BatchMode, QueuedEvent};
+use kopf_core::watch::known_objects::KeyedEvent;
+
+use super::queueing::SimulatedRules;
+use super::stream::SimulatedStreamStep;
+use super::{CallPurpose, SimulatedKey, SimulatedOperator, TimerPurpose, WatchPurpose};
+use crate::server::{ListOptions, Verb, WatchOptions};
+
+/// The page size of lists.
+const PAGE: u32 = 2;
+
+/// The time in which a slow queue receives an event.
+const SLOW_SEND: Duration = Duration::from_millis(1_500);
+
+impl SimulatedOperator {
+    pub(super) fn go_on_with_stream(&mut self, step: SimulatedStreamStep) {
+        let mut step = step;
+        loop {
+            step = match step {
+                SimulatedStreamStep::Nothing => return,
+                SimulatedStreamStep::List(continue_token) => {
+                    let options = ListOptions {
+                        labels: self.options.setup.selectors.label_selector(),
+                        limit: Some(PAGE),
+                        continue_token,
+                        ..ListOptions::default()
+                    };
+                    self.send(CallPurpose::List, self.options.kind, Verb::List(options));
+                    return;
+                }
+                SimulatedStreamStep::Watch(version) => {
+                    let options = WatchOptions {
+                        labels: self.options.setup.selectors.label_selector(),
+                        resource_version: Some(version),
+                        bookmarks: true,
+                        timeout: Some(Duration::from_secs(290)),
+                        ..WatchOptions::default()
+                    };
+                    self.watch(WatchPurpose::Stream, self.options.kind, options);
+                    return;
+                }
+                SimulatedStreamStep::Wait(pause) => {
+                    return self.set_timer(TimerPurpose::Stream, pause);
+                }
+                SimulatedStreamStep::Send(event) => {
+                    let number = self.number();
+                    let words = (self.options.run, number, "sends");
+                    if self.options.behaviour.is_slow(words) {
+                        return self.set_timer(TimerPurpose::Sent, SLOW_SEND);
+                    }
+                    self.received(event);
+                    self.stream.sent()
+                }
+            };
+        }
+    }
+
+    /// An event has reached the index and the queue.
+    pub(super) fn received(&mut self, (key, state): KeyedEvent<SimulatedKey>) {
+        if self.options.setup.has_index {
+            self.update_index(&key, state.event_type, &state.text);
+        }
+        if state.event_type != WatchEventType::Deleted {
+            self.background.update_latest(&key, &state.text);
+        }
+        let mode = self.batch_mode();
+        let number = self.number();
+        let over_budget = self
+            .options
+            .behaviour
+            .is_slow((self.options.run, number, "budget"))
+            && mode.can_read_instead(state.event_type);
+        let queued = QueuedEvent {
+            event_type: state.event_type,
+            version: state.version,
+            text: (!over_budget).then_some(state.text),
+        };
+        let (rules, now) = (self.rules(), self.reading());
+        self.queue
+            .push(&rules, &mut self.waiting, key, now, |_, batch| {
+                batch.push(queued, mode);
+            });
+    }
+
+    pub(super) fn update_index(
+        &mut self,
+        key: &SimulatedKey,
+        event_type: WatchEventType,
+        object: &serde_json::Value,
+    ) {
+        let subject = Subject::object(ObjectView::new(object));
+        let handlers = self.options.setup.registry.handlers();
+        let mut indexers = handlers.iter().filter(|it| it.trigger == Trigger::Index);
+        let matches = indexers.any(|it| it.matches(&subject));
+        if planted!(IndexKeepsDeleted) && event_type == WatchEventType::Deleted {
+            return;
+        }
+        if event_type == WatchEventType::Deleted || !matches {
+            return self.index.discard(&key.uid);
+        }
+        let value = object["spec"]["a"].as_u64().unwrap_or_default();
+        self.index
+            .replace(&key.uid, [(format!("a={value}"), value)]);
+    }
+
+    pub(super) fn batch_mode(&self) -> BatchMode {
+        match self.options.setup.needs_each_event {
+            true => BatchMode::EveryEvent,
+            false => BatchMode::NewestOnly,
+        }
+    }
+
+    pub(super) fn rules(&self) -> SimulatedRules {
+        SimulatedRules {
+            needs_each_event: self.options.setup.needs_each_event,
+        }
+    }
+
+    pub(super) fn requeue(&mut self, key: Arc<SimulatedKey>) {
+        let (rules, now) = (self.rules(), self.reading());
+        self.queue
+            .push(&rules, &mut self.waiting, key, now, |_, batch| {
+                batch.requeue()
+            });
+    }
+}
