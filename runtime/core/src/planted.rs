@@ -104,6 +104,8 @@ faults! {
     HandledStateNotShown,
     /// a write after which an object is gone is taken for one that changes nothing
     ReleaseTakenForNoOp,
+    /// after a pause the handlers of a state from before it are called
+    CallsOutlastPause,
     /// a deleted object stays in the index
     IndexKeepsDeleted,
 }

@@ -24,6 +24,8 @@ struct OneObject {
     persistence: Arc<Persistence>,
     memory: ObjectMemory<Arc<Value>>,
     now: Now,
+    /// Whether the operator pauses, and runs again, during each call of a handler.
+    pauses: bool,
 }
 
 impl OneObject {
@@ -42,6 +44,7 @@ impl OneObject {
                 running: true,
                 epoch: 0,
             },
+            pauses: false,
         }
     }
 
@@ -65,7 +68,7 @@ impl OneObject {
                 .iter()
                 .any(|it| it.trigger == Trigger::Event),
             has_background: background,
-            lifecycle: &Lifecycle::Asap,
+            lifecycle: &Lifecycle::AllAtOnce,
             default_backoff: Duration::from_secs(1),
             error_delays: &error_delays,
         });
@@ -80,7 +83,11 @@ impl OneObject {
                     return rest.clone();
                 }
                 ObjectEffect::ParseKept(kept) => ObjectInput::Parsed(Ok(Some(Arc::clone(kept)))),
-                effect => perform(&effect),
+                effect => {
+                    let is_call = matches!(effect, ObjectEffect::Call { .. });
+                    self.now.epoch += u64::from(is_call && self.pauses);
+                    perform(&effect)
+                }
             };
         }
         panic!("the call does not end");
@@ -320,4 +327,27 @@ fn an_object_is_gone_after_a_write_from_which_a_webhook_removes_the_finalizer() 
         _ => ObjectInput::Continue,
     });
     assert_eq!(one.memory.news, NewestSource::Gone);
+}
+
+#[test]
+fn after_a_pause_during_a_call_the_other_handlers_wait_for_the_newest_state() {
+    for (pauses, expected) in [(false, 2), (true, 1)] {
+        let mut one = OneObject::new(&[Trigger::Create, Trigger::Create]);
+        one.pauses = pauses;
+        let mut calls = 0;
+        one.call(batch(EventKind::Changed, 5), |effect| match effect {
+            ObjectEffect::ParseEvent => ObjectInput::Parsed(Ok(Some(Arc::new(object(5))))),
+            ObjectEffect::Call { .. } => {
+                calls += 1;
+                ObjectInput::Called(HandlerCall {
+                    outcome: Outcome::Success(Value::Null),
+                    writes: ObjectPatch::new(),
+                    subs: Vec::new(),
+                })
+            }
+            ObjectEffect::Send(_) => ObjectInput::Answer(Answer::LeaseEnded),
+            _ => ObjectInput::Continue,
+        });
+        assert_eq!(calls, expected);
+    }
 }

@@ -44,6 +44,8 @@ pub(super) struct HandlerCalls {
     called: Vec<CalledHandler>,
     /// Whether a daemon or timer holds the object.
     holds: bool,
+    /// The epoch of the state: after a pause, another operator may have handled it.
+    epoch: u64,
     step: CallStep,
 }
 
@@ -171,6 +173,7 @@ impl<K> ObjectMachine<'_, K> {
                     refused: Vec::new().into_iter(),
                     called: Vec::new(),
                     holds,
+                    epoch: now.epoch,
                     step: CallStep::ReportTurn,
                 });
             }
@@ -215,7 +218,8 @@ impl<K> ObjectMachine<'_, K> {
             self.phase = Phase::Calls(calls);
             return;
         }
-        let due = calls.due.next().filter(|_| now.running);
+        let may_begin = now.running && (now.epoch == calls.epoch || planted!(CallsOutlastPause));
+        let due = calls.due.next().filter(|_| may_begin);
         let Some(spec) = due else {
             return self.conclude(memory, calls, now);
         };
@@ -317,6 +321,7 @@ impl<K> ObjectMachine<'_, K> {
             refused: refused.into_iter(),
             called: Vec::new(),
             holds,
+            epoch: now.epoch,
             step: CallStep::ReportTurn,
         };
         self.next_call(memory, calls, now);
