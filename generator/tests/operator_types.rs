@@ -61,7 +61,9 @@ resources:
     let user = UserFiles::default();
     let files = plan::operator(&operator, &sources, &user, &mut diagnostics, &mut |_| ());
     let generated = files.into_iter().filter_map(|file| match file.content {
-        FileContent::Generated(text) => Some((file.path.to_string(), text)),
+        FileContent::Generated(text) | FileContent::Vendored(text) => {
+            Some((file.path.to_string(), text))
+        }
         FileContent::Scaffold(_) | FileContent::Splice { .. } => None,
     });
     Ok(generated.collect())

@@ -5,17 +5,15 @@
 
 pub mod pod;
 
-use std::sync::Arc;
+use kopf_runtime::{Operator, SharedState};
 
-use kopf_runtime::Operator;
-
-const _: () = kopf_runtime::assert_codegen_abi(3);
+const _: () = kopf_runtime::assert_codegen_abi(4);
 
 /// The operator, with the methods of `state` as its handlers.
 pub fn operator<S>(state: S) -> Operator
 where
     S: pod::PodHandlers,
 {
-    let state = Arc::new(state);
+    let state = SharedState::new(state);
     Operator::new("builtins-operator").resource(pod::resource(&state))
 }

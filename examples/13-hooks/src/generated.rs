@@ -6,18 +6,17 @@
 pub mod pod;
 pub mod hooks;
 
-use std::sync::Arc;
+use kopf_runtime::{Operator, SharedState};
 
-use kopf_runtime::Operator;
+const _: () = kopf_runtime::assert_codegen_abi(4);
 
-const _: () = kopf_runtime::assert_codegen_abi(3);
-
-/// The operator, with the methods of `state` as its handlers.
-pub fn operator<S>(state: S) -> Operator
+/// The operator, with the methods of `S` as its handlers. One of them builds the `S`
+/// when the operator starts.
+pub fn operator<S>() -> Operator
 where
     S: pod::PodHandlers + hooks::Hooks,
 {
-    let state = Arc::new(state);
+    let state = SharedState::<S>::to_be_built();
     Operator::new("hooks-operator")
         .handlers(hooks::handlers(&state))
         .resource(pod::resource(&state))

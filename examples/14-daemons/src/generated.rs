@@ -6,18 +6,16 @@
 pub mod kopf_example;
 pub mod types;
 
-use std::sync::Arc;
+use kopf_runtime::{Operator, SharedState};
 
-use kopf_runtime::Operator;
-
-const _: () = kopf_runtime::assert_codegen_abi(3);
+const _: () = kopf_runtime::assert_codegen_abi(4);
 
 /// The operator, with the methods of `state` as its handlers.
 pub fn operator<S>(state: S) -> Operator
 where
     S: kopf_example::KopfExampleHandlers,
 {
-    let state = Arc::new(state);
+    let state = SharedState::new(state);
     Operator::new("daemons-operator")
         .resource(kopf_example::resource(&state))
         .crd(include_str!("../crds/kopfexamples.yaml"))

@@ -6,17 +6,15 @@
 pub mod toys;
 pub mod indices;
 
-use std::sync::Arc;
+use kopf_runtime::{Operator, SharedState};
 
-use kopf_runtime::Operator;
-
-const _: () = kopf_runtime::assert_codegen_abi(3);
+const _: () = kopf_runtime::assert_codegen_abi(4);
 
 /// The operator, with the methods of `state` as its handlers.
 pub fn operator<S>(state: S) -> Operator
 where
     S: toys::ToysHandlers,
 {
-    let state = Arc::new(state);
+    let state = SharedState::new(state);
     Operator::new("selection-operator").resource(toys::resource(&state))
 }

@@ -6,18 +6,16 @@
 pub mod ephemeral_volume_claim;
 pub mod types;
 
-use std::sync::Arc;
+use kopf_runtime::{Operator, SharedState};
 
-use kopf_runtime::Operator;
-
-const _: () = kopf_runtime::assert_codegen_abi(3);
+const _: () = kopf_runtime::assert_codegen_abi(4);
 
 /// The operator, with the methods of `state` as its handlers.
 pub fn operator<S>(state: S) -> Operator
 where
     S: ephemeral_volume_claim::EphemeralVolumeClaimHandlers,
 {
-    let state = Arc::new(state);
+    let state = SharedState::new(state);
     Operator::new("evc-operator")
         .resource(ephemeral_volume_claim::resource(&state))
         .crd(include_str!("../crds/ephemeralvolumeclaims.yaml"))

@@ -26,7 +26,7 @@ use super::identifier::{RustIdent, TypeName};
 use super::operator::{AdmissionOptions, CrdFile, HandledKind, KindOrigin, Operator};
 use super::resource::CustomResource;
 use super::shared_types;
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, Span};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::load::crd::Crd;
 use crate::load::manifest::{Manifest, OneOrMany, ResourceSection, SettingsSection, TunedSection};
 use crate::load::names::{NameRule, QuotedName};

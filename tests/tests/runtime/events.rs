@@ -120,7 +120,10 @@ fn failing(fixture: &HandlerFixture, handler: EventHandler) -> kopf_runtime::Res
             }
             match (size % 2, cx.retry()) {
                 (1, 0) => Err("an arbitrary error".into()),
-                (1, 1) => Err(HandlerError::temporary("not yet").after(Duration::from_millis(50))),
+                (1, 1) => Err(HandlerError::temporary_after(
+                    Duration::from_millis(50),
+                    "not yet",
+                )),
                 _ => Ok(()),
             }
         })
@@ -202,7 +205,10 @@ async fn a_newer_event_replaces_the_repetition_of_a_failed_call() -> TestResult 
             scripts.report(format!("{size}, retry {}", cx.retry()));
             match size {
                 1 => Err("in an hour".into()),
-                2 => Err(HandlerError::temporary("soon").after(Duration::from_millis(20))),
+                2 => Err(HandlerError::temporary_after(
+                    Duration::from_millis(20),
+                    "soon",
+                )),
                 _ => Ok(()),
             }
         })

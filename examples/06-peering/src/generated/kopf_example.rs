@@ -2,11 +2,10 @@
 //! KopfExample (kopf.dev/v1): the type, the handler trait, and the registration of its methods.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use kopf_runtime::{
     ChangeContext, ChangeHandler, HandlerResult, HasSpec, HasStatus, On, Resource,
-    ResourceHandlers, ResourceSpec, Scope, StatusSubresource,
+    ResourceHandlers, ResourceSpec, Scope, SharedState, StatusSubresource,
 };
 use serde_json::Value;
 
@@ -22,7 +21,9 @@ pub trait KopfExampleHandlers: Send + Sync + 'static {
 }
 
 /// The API resource of KopfExample, and the registration of the methods.
-pub(super) fn resource<S: KopfExampleHandlers>(state: &Arc<S>) -> ResourceHandlers {
+pub(super) fn resource<S: KopfExampleHandlers>(
+    state: &SharedState<S>,
+) -> ResourceHandlers {
     let spec = ResourceSpec {
         group: "kopf.dev",
         version: "v1",

@@ -2,12 +2,11 @@
 //! KopfExample (kopf.dev/v1): the type, the handler trait, and the registration of its methods.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use kopf_runtime::{
-    ChangeContext, ChangeHandler, FieldContext, FieldHandler, HandlerResult, HasSpec,
-    HasStatus, On, Resource, ResourceHandlers, ResourceSpec, Scope, StatusSubresource,
-    TextTest, ValueTest, predicate,
+    ChangeContext, ChangeHandler, FieldContext, FieldHandler, FilterContext,
+    HandlerResult, HasSpec, HasStatus, On, Resource, ResourceHandlers, ResourceSpec,
+    Scope, SharedState, StatusSubresource, TextTest, ValueTest, predicate,
 };
 use serde_json::Value;
 
@@ -104,14 +103,16 @@ pub trait KopfExampleHandlers: Send + Sync + 'static {
     fn starts_with_some(&self, value: Option<&str>) -> bool;
 
     /// Whether the filter of `object_is_accepted` accepts a KopfExample.
-    fn has_a_field(&self, object: &KopfExample) -> bool;
+    fn has_a_field(&self, cx: &FilterContext<KopfExample>) -> bool;
 
     /// Whether the filter of `object_has_items` accepts a KopfExample.
-    fn has_items(&self, object: &KopfExample) -> bool;
+    fn has_items(&self, cx: &FilterContext<KopfExample>) -> bool;
 }
 
 /// The API resource of KopfExample, and the registration of the methods.
-pub(super) fn resource<S: KopfExampleHandlers>(state: &Arc<S>) -> ResourceHandlers {
+pub(super) fn resource<S: KopfExampleHandlers>(
+    state: &SharedState<S>,
+) -> ResourceHandlers {
     let spec = ResourceSpec {
         group: "kopf.dev",
         version: "v1",
@@ -179,14 +180,12 @@ pub(super) fn resource<S: KopfExampleHandlers>(state: &Arc<S>) -> ResourceHandle
         )
         .change(
             ChangeHandler::new("object_is_accepted", On::create())
-                .when(
-                    predicate::object(state, |state, object| state.has_a_field(object)),
-                ),
+                .when(predicate::when(state, |state, cx| state.has_a_field(cx))),
             |state, cx| Box::pin(state.object_is_accepted(cx)),
         )
         .change(
             ChangeHandler::new("object_has_items", On::create())
-                .when(predicate::object(state, |state, object| state.has_items(object))),
+                .when(predicate::when(state, |state, cx| state.has_items(cx))),
             |state, cx| Box::pin(state.object_has_items(cx)),
         )
         .field(

@@ -2,12 +2,11 @@
 //! KopfExample (kopf.dev/v1): the type, the handler trait, and the registration of its methods.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use kopf_runtime::{
     ChangeContext, ChangeHandler, HandlerResult, HasSpec, HasStatus, IndexContext,
     IndexHandler, IndexResult, On, Resource, ResourceHandlers, ResourceSpec, Scope,
-    StatusSubresource,
+    SharedState, StatusSubresource,
 };
 use serde_json::Value;
 
@@ -30,7 +29,9 @@ pub trait KopfExampleHandlers: Send + Sync + 'static {
 }
 
 /// The API resource of KopfExample, and the registration of the methods.
-pub(super) fn resource<S: KopfExampleHandlers>(state: &Arc<S>) -> ResourceHandlers {
+pub(super) fn resource<S: KopfExampleHandlers>(
+    state: &SharedState<S>,
+) -> ResourceHandlers {
     let spec = ResourceSpec {
         group: "kopf.dev",
         version: "v1",

@@ -2,12 +2,11 @@
 //! KopfExample (kopf.dev/v1): the type, the handler trait, and the registration of its methods.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_runtime::{
     DaemonContext, DaemonHandler, HandlerResult, HasSpec, HasStatus, Resource,
-    ResourceHandlers, ResourceSpec, Scope, StatusSubresource, TextTest,
+    ResourceHandlers, ResourceSpec, Scope, SharedState, StatusSubresource, TextTest,
 };
 use serde_json::Value;
 
@@ -35,7 +34,9 @@ pub trait KopfExampleHandlers: Send + Sync + 'static {
 }
 
 /// The API resource of KopfExample, and the registration of the methods.
-pub(super) fn resource<S: KopfExampleHandlers>(state: &Arc<S>) -> ResourceHandlers {
+pub(super) fn resource<S: KopfExampleHandlers>(
+    state: &SharedState<S>,
+) -> ResourceHandlers {
     let spec = ResourceSpec {
         group: "kopf.dev",
         version: "v1",

@@ -2,12 +2,11 @@
 //! KopfExample (kopf.dev/v1): the type, the handler trait, and the registration of its methods.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_runtime::{
     HandlerResult, HasSpec, HasStatus, Resource, ResourceHandlers, ResourceSpec, Scope,
-    StatusSubresource, TimerContext, TimerHandler,
+    SharedState, StatusSubresource, TimerContext, TimerHandler,
 };
 use serde_json::Value;
 
@@ -23,7 +22,9 @@ pub trait KopfExampleHandlers: Send + Sync + 'static {
 }
 
 /// The API resource of KopfExample, and the registration of the methods.
-pub(super) fn resource<S: KopfExampleHandlers>(state: &Arc<S>) -> ResourceHandlers {
+pub(super) fn resource<S: KopfExampleHandlers>(
+    state: &SharedState<S>,
+) -> ResourceHandlers {
     let spec = ResourceSpec {
         group: "kopf.dev",
         version: "v1",

@@ -2,11 +2,11 @@
 //! EphemeralVolumeClaim (kopf.dev/v1): the type, the handler trait, and the registration of its methods.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use kopf_runtime::{
     ChangeContext, ChangeHandler, FieldContext, FieldHandler, HandlerResult, HasSpec,
-    HasStatus, On, Resource, ResourceHandlers, ResourceSpec, Scope, StatusSubresource,
+    HasStatus, On, Resource, ResourceHandlers, ResourceSpec, Scope, SharedState,
+    StatusSubresource,
 };
 use serde_json::Value;
 
@@ -35,7 +35,7 @@ pub trait EphemeralVolumeClaimHandlers: Send + Sync + 'static {
 
 /// The API resource of EphemeralVolumeClaim, and the registration of the methods.
 pub(super) fn resource<S: EphemeralVolumeClaimHandlers>(
-    state: &Arc<S>,
+    state: &SharedState<S>,
 ) -> ResourceHandlers {
     let spec = ResourceSpec {
         group: "kopf.dev",

@@ -15,7 +15,6 @@ pub mod indices;
 pub mod hooks;
 pub mod types;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_runtime::admission::Webhooks;
@@ -23,11 +22,11 @@ use kopf_runtime::{
     BackgroundSettings, DiffBaseStore, ExecutionSettings, HealthSettings,
     LeaderElectionSettings, Lifecycle, Namespaces, NetworkingSettings, Operator,
     PeeringSettings, PersistenceSettings, PostingLevel, PostingSettings, ProgressPosting,
-    ProgressStore, QueueingSettings, ScanningSettings, Settings, ShutdownSettings, Ties,
-    WatchingSettings,
+    ProgressStore, QueueingSettings, ScanningSettings, Settings, SharedState,
+    ShutdownSettings, Ties, WatchingSettings,
 };
 
-const _: () = kopf_runtime::assert_codegen_abi(3);
+const _: () = kopf_runtime::assert_codegen_abi(4);
 
 /// The operator, with the methods of `state` as its handlers.
 pub fn operator<S>(state: S) -> Operator
@@ -37,7 +36,7 @@ where
         + deployment::DeploymentHandlers + config_map::ConfigMapHandlers
         + toys::ToysHandlers + everything::EverythingHandlers + hooks::Hooks,
 {
-    let state = Arc::new(state);
+    let state = SharedState::new(state);
     Operator::new("everything-operator")
         .namespaces(Namespaces::matching(["everything-*,!*-pr-*", "default"]))
         .peering(PeeringSettings {

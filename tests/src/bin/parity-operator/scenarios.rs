@@ -499,9 +499,10 @@ fn results_in_order(widgets: Widgets) -> Widgets {
                 let made = cx.object()["status"]["second"]["made"].clone();
                 if made.is_null() {
                     note_change(cx);
-                    return Err(
-                        HandlerError::temporary("no result yet").after(Duration::from_secs(1))
-                    );
+                    return Err(HandlerError::temporary_after(
+                        Duration::from_secs(1),
+                        "no result yet",
+                    ));
                 }
                 note_and_return(cx, &json!({"after": made}))
             })

@@ -291,7 +291,8 @@ fn no_handler_is_called_for_an_object_that_is_gone_when_event_handlers_patch_it(
         ObjectEffect::CallEventHandlers => {
             let mut patch = ObjectPatch::new();
             patch.merge(json!({"status": {"seen": true}}));
-            ObjectInput::EventHandlersCalled(Ok(patch))
+            let known = Arc::new(object(5));
+            ObjectInput::EventHandlersCalled(Ok(Some(EventPatch { known, patch })))
         }
         ObjectEffect::Send(_) => status(404),
         effect => panic!("{effect:?}"),

@@ -2,16 +2,17 @@
 //! EphemeralVolumeClaim (kopf.dev/v1): the type, the handler trait, and the registration of its methods.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use kopf_runtime::{
     AdmissionResult, ChangeContext, ChangeHandler, Combined, DaemonContext,
     DaemonHandler, ErrorMode, EventContext, EventHandler, FieldContext, FieldHandler,
-    HandlerResult, HasSpec, HasStatus, IndexContext, IndexHandler, IndexResult, Memo,
-    MutationContext, ObjectContext, On, Operation, Resource, ResourceHandlers,
-    ResourceSpec, Scope, StatusSubresource, TextTest, TimerContext, TimerHandler,
-    ValidationContext, ValueTest, WebhookHandler, WhenTest, predicate,
+    FilterContext, HandlerResult, HasSpec, HasStatus, IndexContext, IndexHandler,
+    IndexResult, Memo, MemoContext, MutationContext, On, Operation, Resource,
+    ResourceHandlers, ResourceSpec, Scope, SharedState, StatusSubresource, TextTest,
+    TimerContext, TimerHandler, ValidationContext, ValueTest, WebhookHandler, WhenTest,
+    predicate,
 };
 use serde_json::Value;
 
@@ -210,13 +211,13 @@ pub trait EphemeralVolumeClaimHandlers: Send + Sync + 'static {
     /// Whether the filter of `combined` accepts an EphemeralVolumeClaim.
     /// Whether the filter of `beat` accepts an EphemeralVolumeClaim.
     /// Whether the filter of `mirror` accepts an EphemeralVolumeClaim.
-    fn is_due(&self, object: &EphemeralVolumeClaim) -> bool;
+    fn is_due(&self, cx: &FilterContext<EphemeralVolumeClaim>) -> bool;
 
     /// Whether the filter of `combined` accepts `spec.size`.
     fn is_small(&self, value: Option<&Quantity>) -> bool;
 
     /// Whether the filter of `combined` accepts an EphemeralVolumeClaim.
-    fn is_late(&self, object: &EphemeralVolumeClaim) -> bool;
+    fn is_late(&self, cx: &FilterContext<EphemeralVolumeClaim>) -> bool;
 
     /// Whether the filter of `settle` accepts `spec.size`.
     fn is_size_known(&self, value: Option<&Quantity>) -> bool;
@@ -258,12 +259,12 @@ pub trait EphemeralVolumeClaimHandlers: Send + Sync + 'static {
     ) -> impl Future<Output = AdmissionResult> + Send;
 
     /// Whether the filter of `anything` accepts the reviewed object.
-    fn is_any_due(&self, object: &Value) -> bool;
+    fn is_any_due(&self, cx: &FilterContext<Value>) -> bool;
 
     /// The memo of the EphemeralVolumeClaim that a context is about.
     fn memo<'a>(
         &self,
-        cx: &'a impl ObjectContext<EphemeralVolumeClaim>,
+        cx: &'a impl MemoContext<EphemeralVolumeClaim>,
     ) -> &'a Self::Memo {
         cx.memo()
     }
@@ -271,7 +272,7 @@ pub trait EphemeralVolumeClaimHandlers: Send + Sync + 'static {
 
 /// The API resource of EphemeralVolumeClaim, and the registration of the methods.
 pub(super) fn resource<S: EphemeralVolumeClaimHandlers>(
-    state: &Arc<S>,
+    state: &SharedState<S>,
 ) -> ResourceHandlers {
     static PARAM_3: LazyLock<BTreeMap<String, u32>> = LazyLock::new(|| {
         serde_json::from_value(serde_json::json!({"a": 1}))
@@ -395,7 +396,7 @@ pub(super) fn resource<S: EphemeralVolumeClaimHandlers>(
                 )
                 .annotation("kopf.dev/pause", TextTest::Absent)
                 .annotation("note", TextTest::Equals("1".to_owned()))
-                .when(predicate::object(state, |state, object| state.is_due(object))),
+                .when(predicate::when(state, |state, cx| state.is_due(cx))),
             |state, cx| Box::pin(state.filtered(cx)),
         )
         .field(
@@ -439,19 +440,13 @@ pub(super) fn resource<S: EphemeralVolumeClaimHandlers>(
                     Combined::Any(
                         vec![
                             WhenTest::new(
-                                    predicate::object(
-                                        state,
-                                        |state, object| state.is_due(object),
-                                    ),
+                                    predicate::when(state, |state, cx| state.is_due(cx)),
                                 )
                                 .into(),
                             Combined::Not(
                                 Box::new(
                                     WhenTest::new(
-                                            predicate::object(
-                                                state,
-                                                |state, object| state.is_late(object),
-                                            ),
+                                            predicate::when(state, |state, cx| state.is_late(cx)),
                                         )
                                         .into(),
                                 ),
@@ -486,7 +481,7 @@ pub(super) fn resource<S: EphemeralVolumeClaimHandlers>(
                 .sharp()
                 .initial_delay(Duration::from_secs(60))
                 .retries(3)
-                .when(predicate::object(state, |state, object| state.is_due(object))),
+                .when(predicate::when(state, |state, cx| state.is_due(cx))),
             |state, cx| Box::pin(state.beat(cx, 1)),
         )
         .timer(
@@ -539,7 +534,7 @@ pub(super) fn resource<S: EphemeralVolumeClaimHandlers>(
         .index(
             Mirror,
             IndexHandler::new()
-                .when(predicate::object(state, |state, object| state.is_due(object))),
+                .when(predicate::when(state, |state, cx| state.is_due(cx))),
             |state, cx| Box::pin(state.mirror(cx)),
         )
         .validate(
@@ -558,9 +553,7 @@ pub(super) fn resource<S: EphemeralVolumeClaimHandlers>(
         .validate(
             WebhookHandler::new("anything")
                 .all_subresources()
-                .when(
-                    predicate::object(state, |state, object| state.is_any_due(object)),
-                ),
+                .when(predicate::when(state, |state, cx| state.is_any_due(cx))),
             |state, cx| Box::pin(state.anything(cx, &PARAM_30)),
         )
         .mutate(

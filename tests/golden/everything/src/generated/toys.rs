@@ -2,14 +2,13 @@
 //! Toys (`select: {category: everything-toys, version: v1}`): the handler trait, and the registration of its methods.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_runtime::{
     ChangeContext, ChangeHandler, DaemonContext, DaemonHandler, EventContext,
-    EventHandler, FieldContext, FieldHandler, HandlerResult, IndexContext, IndexHandler,
-    IndexResult, Memo, ObjectContext, On, Resource, ResourceHandlers, Selector, TextTest,
-    TimerContext, TimerHandler, predicate,
+    EventHandler, FieldContext, FieldHandler, FilterContext, HandlerResult, IndexContext,
+    IndexHandler, IndexResult, Memo, MemoContext, On, Resource, ResourceHandlers,
+    Selector, SharedState, TextTest, TimerContext, TimerHandler, predicate,
 };
 use serde_json::Value;
 
@@ -65,19 +64,19 @@ pub trait ToysHandlers: Send + Sync + 'static {
     ) -> impl Future<Output = IndexResult<ToysByKind>> + Send;
 
     /// Whether the filter of `toy_changed` accepts a DynamicObject.
-    fn is_toy(&self, object: &DynamicObject) -> bool;
+    fn is_toy(&self, cx: &FilterContext<DynamicObject>) -> bool;
 
     /// The delay before `toy_follow` starts for an object of `Toys`.
     fn toy_patience(&self, object: &DynamicObject) -> Duration;
 
     /// The memo of the object of `Toys` that a context is about.
-    fn memo<'a>(&self, cx: &'a impl ObjectContext<DynamicObject>) -> &'a Self::Memo {
+    fn memo<'a>(&self, cx: &'a impl MemoContext<DynamicObject>) -> &'a Self::Memo {
         cx.memo()
     }
 }
 
 /// The selector, and the registration of the methods.
-pub(super) fn resource<S: ToysHandlers>(state: &Arc<S>) -> ResourceHandlers {
+pub(super) fn resource<S: ToysHandlers>(state: &SharedState<S>) -> ResourceHandlers {
     let selector = Selector::category("everything-toys").in_version("v1");
     Resource::<DynamicObject, S>::selected(selector, state)
         .memo::<S::Memo>()
@@ -88,7 +87,7 @@ pub(super) fn resource<S: ToysHandlers>(state: &Arc<S>) -> ResourceHandlers {
                     On::create().or(On::update()).or(On::delete()).or(On::resume()),
                 )
                 .label("owner", TextTest::Present)
-                .when(predicate::object(state, |state, object| state.is_toy(object))),
+                .when(predicate::when(state, |state, cx| state.is_toy(cx))),
             |state, cx| Box::pin(state.toy_changed(cx)),
         )
         .field(

@@ -336,7 +336,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn create_pvc_changes_nothing_yet() {
+    async fn the_object_is_left_as_it_is() {
         let object = json!({
             "spec": {
                 "size": 1

@@ -2,15 +2,14 @@
 //! Exhibit (presets.kopf.dev/v1): the type, the handler trait, and the registration of its methods.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_runtime::{
     AdmissionResult, ChangeContext, ChangeHandler, DaemonContext, DaemonHandler,
     EventContext, EventHandler, FieldContext, FieldHandler, HandlerResult, HasSpec,
     HasStatus, IndexContext, IndexHandler, IndexResult, MutationContext, On, Resource,
-    ResourceHandlers, ResourceSpec, Scope, StatusSubresource, TimerContext, TimerHandler,
-    ValidationContext, WebhookHandler,
+    ResourceHandlers, ResourceSpec, Scope, SharedState, StatusSubresource, TimerContext,
+    TimerHandler, ValidationContext, WebhookHandler,
 };
 use serde_json::Value;
 
@@ -87,7 +86,7 @@ pub trait ExhibitHandlers: Send + Sync + 'static {
 }
 
 /// The API resource of Exhibit, and the registration of the methods.
-pub(super) fn resource<S: ExhibitHandlers>(state: &Arc<S>) -> ResourceHandlers {
+pub(super) fn resource<S: ExhibitHandlers>(state: &SharedState<S>) -> ResourceHandlers {
     let spec = ResourceSpec {
         group: "presets.kopf.dev",
         version: "v1",

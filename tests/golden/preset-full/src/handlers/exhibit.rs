@@ -79,3 +79,20 @@ impl ExhibitHandlers for Operator {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use kopf_runtime::TestContext;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_object_is_left_as_it_is() {
+        let object = json!({
+            "spec": {}
+        });
+        let mut cx = TestContext::new(&object).change();
+        Operator::default().create(&mut cx).await.unwrap();
+        assert_eq!(cx.changes(), json!({}));
+    }
+}

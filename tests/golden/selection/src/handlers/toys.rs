@@ -19,7 +19,7 @@ impl ToysHandlers for Operator {
     }
 
     /// Whether the filter of `check_toy` accepts a DynamicObject.
-    fn is_toy(&self, _object: &DynamicObject) -> bool {
+    fn is_toy(&self, _cx: &FilterContext<DynamicObject>) -> bool {
         true
     }
 }
