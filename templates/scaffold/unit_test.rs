@@ -8,7 +8,7 @@ mod tests {
 {% if !call.is_empty() %}
     #[tokio::test]
     async fn the_object_is_left_as_it_is() {
-        let object = json!({{ object }});
+        let object = {{ object }};
         let mut cx = TestContext::new(&object).change();
 {%- for line in call %}
         {{ line }}
@@ -18,7 +18,7 @@ mod tests {
 {% else %}
     #[test]
     fn a_child_has_the_spec_of_its_object() {
-        let object = json!({{ object }});
+        let object = {{ object }};
         let child = child_for(&serde_json::from_value(object).unwrap()).unwrap();
         assert!(child.data.unwrap().contains_key("spec.json"));
     }

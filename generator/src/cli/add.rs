@@ -27,6 +27,8 @@ enum Addition {
     Index(Box<IndexArgs>),
     /// A function that validates or mutates objects
     Webhook(Box<AddWebhookArgs>),
+    /// A function that builds the state of the handlers before all others
+    State(HookArgs),
     /// A function that must succeed before the operator sends its first request
     Startup(HookArgs),
     /// A function that is called when the operator stops
@@ -44,10 +46,23 @@ pub(super) fn run(args: &AddArgs, console: &mut Console) -> CommandStatus {
         Addition::Daemon(args) => args.entry(),
         Addition::Index(args) => args.entry(),
         Addition::Webhook(args) => args.entry(),
+        Addition::State(args) => return add_state(args, console),
         Addition::Startup(args) => return hook::add("startup", args, console),
         Addition::Cleanup(args) => return hook::add("cleanup", args, console),
         Addition::Login(args) => return hook::add("login", args, console),
         Addition::Probe(args) => return hook::add_probe(args, console),
     };
     append_to_kind(&entry, console)
+}
+
+/// Adds the function, and says what the user changes in a file of theirs.
+fn add_state(args: &HookArgs, console: &mut Console) -> CommandStatus {
+    let status = hook::add("state", args, console);
+    if status == CommandStatus::Ok {
+        console.print_line(
+            "in src/main.rs, write `generated::operator::<handlers::Operator>()`: \
+             the function makes the state that was its argument",
+        );
+    }
+    status
 }

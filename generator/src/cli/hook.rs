@@ -1,4 +1,4 @@
-//! Adds and removes handlers of `operator.handlers`: startup, cleanup, login and probe.
+//! Adds and removes handlers of `operator.handlers`: state, startup, cleanup, login and probe.
 
 use std::path::{Path, PathBuf};
 
@@ -57,7 +57,7 @@ pub(super) struct RemoveHookArgs {
     manifest: Option<PathBuf>,
 }
 
-/// Adds a handler under the key `kind`: `startup`, `cleanup` or `login`.
+/// Adds a handler under the key `kind`: `state`, `startup`, `cleanup` or `login`.
 pub(super) fn add(kind: &'static str, args: &HookArgs, console: &mut Console) -> CommandStatus {
     append(args.manifest.as_deref(), &args.item(kind), console)
 }

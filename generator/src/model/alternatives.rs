@@ -39,6 +39,7 @@ pub(super) fn distinct_branches(schema: &Schema) -> Option<&[Schema]> {
 fn only_required(branch: &Schema) -> Option<&str> {
     let plain = Schema {
         span: branch.span,
+        is_reported: branch.is_reported,
         required: branch.required.clone(),
         ..Schema::default()
     };

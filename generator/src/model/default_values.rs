@@ -103,7 +103,7 @@ impl<'s> Defaults<'s> {
         let answer = match self.shapes.body(id) {
             ShapeBody::Struct(body) => self.of_struct(body),
             ShapeBody::Alias(ty) if self.has_default(ty) => DefaultImpl::Derived,
-            ShapeBody::Time => DefaultImpl::Derived,
+            ShapeBody::Time | ShapeBody::Duration => DefaultImpl::Derived,
             _ => DefaultImpl::Missing,
         };
         self.known.borrow_mut().insert(id, answer);
@@ -187,7 +187,7 @@ impl<'s> Defaults<'s> {
                     values.iter().position(|value| *value == number)?,
                 ))
             }
-            (ShapeBody::Time, Json::String(text)) => {
+            (ShapeBody::Time | ShapeBody::Duration, Json::String(text)) => {
                 Some(DefaultValue::Wrapped(ty.clone(), text.clone()))
             }
             (ShapeBody::Quantity | ShapeBody::IntOrString, json) => {

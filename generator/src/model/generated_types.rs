@@ -97,6 +97,8 @@ pub enum ShapeBody {
     IntOrString,
     /// A time, as it is written.
     Time,
+    /// A duration as Go writes it, such as `1h30m`, which is kept as its text.
+    Duration,
     /// An alias for a type that is too complex to be written out.
     Alias(Ty),
     /// An object with exactly one of these members.
@@ -328,7 +330,8 @@ impl Shape {
             | ShapeBody::IntEnum(_)
             | ShapeBody::Quantity
             | ShapeBody::IntOrString
-            | ShapeBody::Time => {}
+            | ShapeBody::Time
+            | ShapeBody::Duration => {}
         }
         shape
     }
@@ -356,7 +359,8 @@ impl ShapeBody {
             | Self::IntEnum(_)
             | Self::Quantity
             | Self::IntOrString
-            | Self::Time => Vec::new(),
+            | Self::Time
+            | Self::Duration => Vec::new(),
         }
     }
 }

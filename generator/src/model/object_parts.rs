@@ -120,7 +120,7 @@ impl CustomResource {
             Ty::Existing(known) => k8s_types::TIME.is(known),
             Ty::Shape(id) => matches!(
                 self.shapes.body(*id),
-                ShapeBody::StringEnum(_) | ShapeBody::Time
+                ShapeBody::StringEnum(_) | ShapeBody::Time | ShapeBody::Duration
             ),
             _ => false,
         }

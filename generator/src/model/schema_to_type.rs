@@ -142,6 +142,9 @@ impl SchemaMapper<'_> {
             (Some("date-time"), Builtins::Exact) => {
                 return self.intern(ShapeBody::Time, ShapeDocs::default());
             }
+            (Some("duration"), _) => {
+                return self.intern(ShapeBody::Duration, ShapeDocs::default());
+            }
             _ if schema
                 .pattern()
                 .is_some_and(|pattern| pattern.contains(QUANTITY)) =>

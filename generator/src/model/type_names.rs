@@ -18,6 +18,9 @@ const INT_OR_STRING: &str = "IntOrString";
 /// The name of times, in every resource.
 const TIME: &str = "Time";
 
+/// The name of durations, in every resource that has any.
+const DURATION: &str = "Duration";
+
 /// The name of conditions, in every resource.
 const CONDITION: &str = "Condition";
 
@@ -152,6 +155,10 @@ pub(super) fn allocate<'t>(
     let fixed = [QUANTITY, INT_OR_STRING, TIME, CONDITION, kind.as_str()];
     let mut taken: BTreeSet<String> = fixed.map(str::to_owned).into();
     taken.extend(known);
+    let is_duration = |id: &ShapeId| matches!(shapes.body(*id), ShapeBody::Duration);
+    if reachable.iter().any(is_duration) {
+        taken.insert(DURATION.to_owned());
+    }
     let mut names = TypeNames::default();
     let shared: BTreeSet<ShapeId> = reachable
         .iter()
@@ -184,6 +191,7 @@ fn fixed_name(body: &ShapeBody) -> Option<TypeName> {
         ShapeBody::Quantity => Some(TypeName::new(QUANTITY)),
         ShapeBody::IntOrString => Some(TypeName::new(INT_OR_STRING)),
         ShapeBody::Time => Some(TypeName::new(TIME)),
+        ShapeBody::Duration => Some(TypeName::new(DURATION)),
         ShapeBody::Struct(body) if is_condition(body) => Some(TypeName::new(CONDITION)),
         _ => None,
     }

@@ -18,7 +18,26 @@ pub(super) fn raw_json(text: &str) -> String {
     format!("r{hashes}\"{text}\"{hashes}")
 }
 
-/// The same literal as an expression.
+/// Whether the text of a JSON value is also its text inside of `json!`: nothing in it is escaped,
+/// and it is small enough for the expansion.
+pub(super) fn is_plain(value: &Value) -> bool {
+    size(value) <= MOST_VALUES && has_plain_texts(value)
+}
+
+fn has_plain_texts(value: &Value) -> bool {
+    let is_plain = |text: &str| text.escape_debug().eq(text.chars());
+    match value {
+        Value::Null | Value::Bool(_) => true,
+        Value::Number(number) => number.as_i64().is_some_and(|it| i32::try_from(it).is_ok()),
+        Value::String(text) => is_plain(text),
+        Value::Array(items) => items.iter().all(has_plain_texts),
+        Value::Object(entries) => entries
+            .iter()
+            .all(|(key, value)| is_plain(key) && has_plain_texts(value)),
+    }
+}
+
+/// A raw literal of a JSON text as an expression.
 pub(super) fn json_text(text: &str) -> Expr {
     let literal: Literal = raw_json(text).parse().expect("it has enough hashes");
     parse_quote!(#literal)

@@ -10,8 +10,8 @@ use crate::rust::{
     RustEnum, RustItem, RustNewtype, RustPath, RustType, RustVariant, SerdeArgument, ident,
 };
 
-/// The derives of a time.
-const TIME_DERIVES: &[&str] = &[
+/// The derives of a time or a duration.
+const TEXT_DERIVES: &[&str] = &[
     CLONE,
     DEBUG,
     DEFAULT,
@@ -33,7 +33,7 @@ impl VersionWriter<'_> {
         let name = ident(name.as_str());
         let item = RustItem::Newtype(RustNewtype {
             docs: vec!["A time as in RFC 3339, unchanged by a round trip.".to_owned()],
-            derives: self.derives(TIME_DERIVES, more),
+            derives: self.derives(TEXT_DERIVES, more),
             name: name.clone(),
             value: RustType::string(),
         });
@@ -60,6 +60,38 @@ impl VersionWriter<'_> {
         std::iter::once(item)
             .chain(conversions.map(RustItem::code))
             .collect()
+    }
+
+    /// A duration, with its conversions.
+    pub(super) fn duration(&self, name: &TypeName, more: &[RustPath]) -> Vec<RustItem> {
+        let name = ident(name.as_str());
+        let item = RustItem::Newtype(RustNewtype {
+            docs: vec!["A duration such as `1h30m`, unchanged by a round trip.".to_owned()],
+            derives: self.derives(TEXT_DERIVES, more),
+            name: name.clone(),
+            value: RustType::string(),
+        });
+        // The type here has the name of the one of std, which is never imported.
+        vec![
+            item,
+            RustItem::code(parse_quote! {
+                impl ::std::convert::From<::std::time::Duration> for #name {
+                    fn from(duration: ::std::time::Duration) -> Self {
+                        Self(format!("{duration:?}"))
+                    }
+                }
+            }),
+            RustItem::code(parse_quote! {
+                impl ::std::convert::TryFrom<#name> for ::std::time::Duration {
+                    type Error = ::k8s_openapi::jiff::Error;
+
+                    fn try_from(duration: #name) -> ::std::result::Result<Self, Self::Error> {
+                        let signed: ::k8s_openapi::jiff::SignedDuration = duration.0.parse()?;
+                        signed.try_into()
+                    }
+                }
+            }),
+        ]
     }
 
     /// A quantity that may also be a number, with its conversions.

@@ -3,6 +3,7 @@
 use askama::Template;
 
 use super::file_imports::FileImports;
+use super::literal;
 use super::method::{ContextType, MethodSignature, TraitMethod};
 use crate::model::operator::HandledKind;
 
@@ -12,7 +13,7 @@ use crate::model::operator::HandledKind;
 pub(super) struct UnitTestView {
     /// The statement that calls the handler; empty for a test of the children.
     call: Vec<String>,
-    /// The object, as JSON.
+    /// The object, as an expression.
     object: String,
 }
 
@@ -74,12 +75,19 @@ fn call(method: &str, imports: &FileImports) -> Vec<String> {
 /// The sample of the kind, indented for a statement of a test.
 fn object(kind: &HandledKind) -> Option<String> {
     const INDENT: usize = 8;
-    let text = serde_json::to_string_pretty(kind.sample.as_ref()?).ok()?;
+    let sample = kind.sample.as_ref()?;
+    let text = serde_json::to_string_pretty(sample).ok()?;
+    if !literal::is_plain(sample) {
+        let text = literal::raw_json(&text);
+        return Some(format!(
+            "serde_json::from_str::<serde_json::Value>({text}).unwrap()"
+        ));
+    }
     let lines = text.lines().enumerate().map(|(number, line)| {
         let content = line.trim_start();
         // JSON is indented by two spaces, Rust by four.
         let spaces = 2 * (line.len() - content.len()) + if number == 0 { 0 } else { INDENT };
         format!("{:spaces$}{content}", "")
     });
-    Some(lines.collect::<Vec<_>>().join("\n"))
+    Some(format!("json!({})", lines.collect::<Vec<_>>().join("\n")))
 }

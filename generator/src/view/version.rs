@@ -81,6 +81,7 @@ impl VersionWriter<'_> {
                 self.int_or_string(name, self.derives(MIXED_DERIVES, &shape.derives))
             }
             ShapeBody::Time => self.time(name, &shape.derives),
+            ShapeBody::Duration => self.duration(name, &shape.derives),
             ShapeBody::Alias(ty) => vec![RustItem::Alias(ident(name.as_str()), self.ty(ty))],
             ShapeBody::Union(variants) => {
                 vec![self.union(variants, names, name, docs, shape)]

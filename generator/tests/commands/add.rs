@@ -98,7 +98,7 @@ fn every_key_of_an_entry_has_an_option() {
     };
     // Arguments without a name of their own, and the options of the other commands.
     let positional = ["fn", "timer", "daemon", "index", "validate", "mutate"];
-    let hooks = ["startup", "cleanup", "login", "probe"];
+    let hooks = ["state", "startup", "cleanup", "login", "probe"];
     for (section, commands) in [
         ("HandlerSection", &["handler", "timer", "daemon"][..]),
         ("IndexSection", &["index"]),

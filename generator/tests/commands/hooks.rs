@@ -128,6 +128,7 @@ fn a_function_builds_the_state_of_all_handlers() {
 fn handlers_of_the_operator_are_added_and_removed_by_commands() {
     let shell = Shell::with_operator();
     for line in [
+        "add state connect --backoff 10s",
         "add startup prepare --retries 3 --backoff 5s",
         "add cleanup tear_down --id Widgets.end",
         "add probe disk --timeout 2s --id free",

@@ -1,5 +1,6 @@
 //! Each function is wrong in one way; the comment after `//~` is the error that the compiler
-//! reports on that line: its code, and a part of its message.
+//! reports on that line, or on the line before if it has one of its own: its code, and a part of
+//! its message.
 
 use std::time::Duration;
 

@@ -32,11 +32,17 @@ fn every_misuse_is_rejected_for_its_own_reason() {
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
-/// The errors that the comments after `//~` announce.
+/// The errors that the comments after `//~` announce: on their line, or on the line before if they
+/// have one of their own.
 fn expected(text: &str) -> Vec<Rejection> {
     let annotated = (1..).zip(text.lines()).filter_map(|(line, text)| {
-        let (_, announced) = text.split_once("//~ ")?;
+        let (code_before, announced) = text.split_once("//~ ")?;
         let (code, message) = announced.split_once(' ')?;
+        let line = if code_before.trim().is_empty() {
+            line - 1
+        } else {
+            line
+        };
         Some((line, code.to_owned(), message.to_owned()))
     });
     annotated.collect()
