@@ -158,7 +158,9 @@ mod tests {
         let done = block_on(600, async {
             let works = (0..600).map(|_| {
                 let all = Arc::clone(&all);
-                tokio::task::spawn_blocking(move || drop(all.wait()))
+                tokio::task::spawn_blocking(move || {
+                    all.wait();
+                })
             });
             let works: Vec<_> = works.collect();
             for work in works {
