@@ -324,14 +324,20 @@ impl Turn {
         SubTurn::open(self.input.clone(), handled, level, specs, now)
     }
 
-    /// Adds the writes of the turn to a patch: progress, or the end of the cycle.
-    pub fn conclude(self, now: Timestamp, patch: &mut ObjectPatch) -> TurnOutcome {
+    /// Adds the facts of the turn to a patch: progress, or the end of the cycle. `writes` is what its
+    /// handlers write, which others may have to handle.
+    pub fn conclude(
+        self,
+        now: Timestamp,
+        writes: &ObjectPatch,
+        patch: &mut ObjectPatch,
+    ) -> TurnOutcome {
         for id in &self.level.dropped {
             self.purge(id, patch);
         }
         let (succeeded, failed) = self.tracker.tally();
         let remaining = if self.tracker.is_done() {
-            let inert = self.is_inert(patch);
+            let inert = self.is_inert(writes);
             match self.close(now, patch) {
                 true => RemainingWork::FollowUp,
                 false if inert => RemainingWork::Nothing,

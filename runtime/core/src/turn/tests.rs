@@ -35,7 +35,7 @@ fn handle(input: &TurnInput) -> Turn {
 fn concluded(cycle: Turn) -> (TurnOutcome, Value) {
     let mut body = (*cycle.input().body).clone();
     let mut patch = ObjectPatch::new();
-    let conclusion = cycle.conclude(now(), &mut patch);
+    let conclusion = cycle.conclude(now(), &ObjectPatch::new(), &mut patch);
     apply_merge(&mut body, &Value::Object(patch.merge_patch().clone()));
     (conclusion, body)
 }
@@ -151,7 +151,7 @@ fn handlers_wait_for_their_delay() {
     let later = crate::time::after(now(), Duration::from_secs(30));
     assert_eq!(cycle.due(&Lifecycle::AllAtOnce, 0, later).len(), 1);
     let mut patch = ObjectPatch::new();
-    let conclusion = cycle.conclude(now(), &mut patch);
+    let conclusion = cycle.conclude(now(), &ObjectPatch::new(), &mut patch);
     assert_eq!(
         conclusion.remaining,
         RemainingWork::Handlers(Some(Duration::from_secs(30)))
@@ -251,7 +251,9 @@ fn a_cycle_that_wrote_only_results_leaves_nothing_to_do() {
         cycle.finish(&id, Outcome::Success(Value::Null), BACKOFF, now());
         let mut patch = ObjectPatch::new();
         patch.merge(writes);
-        cycle.conclude(now(), &mut patch).remaining
+        cycle
+            .conclude(now(), &patch, &mut ObjectPatch::new())
+            .remaining
     };
     let create = || HandlerSpec::new("create", Trigger::Create);
     let delete = |filters| HandlerSpec {

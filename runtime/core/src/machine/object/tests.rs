@@ -13,7 +13,7 @@ use crate::{
         answer::RequestFailure,
         memory::{NewestEvent, NewestSource},
         now::Now,
-        request::PatchContent,
+        request::{AnswerNeed, PatchContent},
     },
     object::{patch::apply_merge, resource_version::ResourceVersion},
 };
@@ -351,4 +351,40 @@ fn after_a_pause_during_a_call_the_other_handlers_wait_for_the_newest_state() {
         });
         assert_eq!(calls, expected);
     }
+}
+
+#[test]
+fn what_a_create_handler_changes_is_handled_as_an_update() {
+    let mut one = OneObject::new(&[Trigger::Create, Trigger::Update]);
+    let mut stored = object(5);
+    let mut reasons = Vec::new();
+    one.call(batch(EventKind::Changed, 5), |effect| match effect {
+        ObjectEffect::ParseEvent => ObjectInput::Parsed(Ok(Some(Arc::new(stored.clone())))),
+        ObjectEffect::Call { turn, .. } => {
+            let mut writes = ObjectPatch::new();
+            if reasons.is_empty() {
+                writes.merge(json!({"spec": {"size": 2}}));
+            }
+            reasons.push(turn.reason());
+            ObjectInput::Called(HandlerCall {
+                outcome: Outcome::Success(Value::Null),
+                writes,
+                subs: Vec::new(),
+            })
+        }
+        ObjectEffect::Send(ObjectRequest::Patch {
+            content: PatchContent::Merge(patch),
+            need,
+            ..
+        }) => {
+            apply_merge(&mut stored, patch);
+            stored["metadata"]["resourceVersion"] = json!("6");
+            ObjectInput::Answer(match need {
+                AnswerNeed::Object => Answer::Object(Arc::new(stored.clone())),
+                _ => Answer::AsExpected(ResourceVersion::new("6")),
+            })
+        }
+        _ => ObjectInput::Continue,
+    });
+    assert_eq!(reasons, [Reason::Create, Reason::Update]);
 }

@@ -260,7 +260,7 @@ impl<K> ObjectMachine<'_, K> {
         let outcome = if deleting && holds && !planted!(DeletionDoesNotWait) {
             turn.hold(now.wall, &mut facts)
         } else {
-            turn.conclude(now.wall, &mut facts)
+            turn.conclude(now.wall, &patch, &mut facts)
         };
         let has_facts = !facts.is_empty();
         patch.absorb(facts);
