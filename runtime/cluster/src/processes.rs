@@ -207,8 +207,22 @@ impl ControlPlaneProcesses {
         if self.running.contains_key(&component) {
             return Err(Error::Running(component));
         }
+        let has_manager = self.running.contains_key(&Component::ControllerManager);
         self.spawn(component).await?;
-        self.wait_until_serving(component).await
+        loop {
+            match self.wait_until_serving(component).await {
+                // It exits if the API server does not answer within 10 seconds.
+                Err(Error::Died {
+                    component: Component::ControllerManager,
+                    ..
+                }) if component == Component::ApiServer => {}
+                served => break served?,
+            }
+        }
+        if has_manager && !self.running.contains_key(&Component::ControllerManager) {
+            self.spawn(Component::ControllerManager).await?;
+        }
+        Ok(())
     }
 
     /// Ends a process at once.
