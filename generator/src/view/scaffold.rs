@@ -58,7 +58,7 @@ pub struct HooksScaffoldView {
 
 /// `Cargo.toml`.
 #[derive(Debug, Template)]
-#[template(path = "scaffold/Cargo.toml")]
+#[template(path = "scaffold/manifest.toml")]
 pub struct CargoView<'a> {
     /// The name of the crate.
     pub name: &'a str,

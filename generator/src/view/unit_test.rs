@@ -1,6 +1,7 @@
 //! The unit test in the user's file of handlers, which needs no cluster.
 
 use askama::Template;
+use serde_json::{Value, json};
 
 use super::file_imports::FileImports;
 use super::literal;
@@ -36,15 +37,19 @@ impl UnitTestView {
         })?;
         Some(Self {
             call: call(&method.name, imports),
-            object: object(kind)?,
+            object: object(kind.sample.as_ref()?)?,
         })
     }
 
     /// A test of the children; none if the kind has no sample.
     pub(super) fn of_children(kind: &HandledKind) -> Option<Self> {
+        // The object is decoded without the context, which would give it a name.
+        let mut named = json!({"metadata": {"name": "one"}});
+        let sample = kind.sample.as_ref()?.as_object()?;
+        named.as_object_mut()?.extend(sample.clone());
         Some(Self {
             call: Vec::new(),
-            object: object(kind)?,
+            object: object(&named)?,
         })
     }
 }
@@ -72,10 +77,9 @@ fn call(method: &str, imports: &FileImports) -> Vec<String> {
     [first].into_iter().chain(others).collect()
 }
 
-/// The sample of the kind, indented for a statement of a test.
-fn object(kind: &HandledKind) -> Option<String> {
+/// A sample, indented for a statement of a test.
+fn object(sample: &Value) -> Option<String> {
     const INDENT: usize = 8;
-    let sample = kind.sample.as_ref()?;
     let text = serde_json::to_string_pretty(sample).ok()?;
     if !literal::is_plain(sample) {
         let text = literal::raw_json(&text);

@@ -34,6 +34,9 @@ mod tests {
     #[test]
     fn a_child_has_the_spec_of_its_object() {
         let object = json!({
+            "metadata": {
+                "name": "one"
+            },
             "spec": {}
         });
         let child = child_for(&serde_json::from_value(object).unwrap()).unwrap();
