@@ -220,7 +220,7 @@ impl Processor for Pipeline {
                 memory.object.plan(sleeping);
             }
         }
-        let next = memory.failed_event_calls.next_call(next, Instant::now());
+        let next = memory.failed_event_calls.next_call(next);
         if next == NextCall::Forget {
             for memos in handling.kind.memos() {
                 memos.forget(&key.uid);

@@ -65,7 +65,7 @@ impl FailedEventCalls {
     }
 
     /// The next call of the object, which is not later than that of a failed call.
-    pub(crate) fn next_call(&mut self, next: NextCall, now: Instant) -> NextCall {
+    pub(crate) fn next_call(&mut self, next: NextCall) -> NextCall {
         self.calls.take_if(|calls| calls.is_empty());
         self.gone |= next == NextCall::Forget;
         let due = self
@@ -76,7 +76,7 @@ impl FailedEventCalls {
             return if self.gone { NextCall::Forget } else { next };
         };
         let delay = due
-            .saturating_duration_since(now)
+            .saturating_duration_since(Instant::now())
             .max(Duration::from_millis(1));
         match next {
             NextCall::AwaitChange | NextCall::Forget => NextCall::After(delay),

@@ -331,6 +331,8 @@ async fn the_environment_of_a_kopf_operator_means_the_same() -> TestResult {
     let log = process.log();
     let is_json = |line: &str| serde_json::from_str::<serde_json::Value>(line).is_ok();
     assert!(log.lines().any(is_json), "{log}");
+    // Without the variable, the object would be handled as well.
+    assert!(!log.contains("serving the whole cluster"), "{log}");
     Ok(())
 }
 
