@@ -1,7 +1,8 @@
 //! An operator for tests with several replicas: its handler works in small steps and logs the time of
 //! each.
 //!
-//! `REPLICA_GROUP` is the API group of the widgets. `REPLICA_LEASE` names the lease, if any.
+//! `REPLICA_GROUP` is the API group of the widgets. `REPLICA_LEASE` names the lease, if any;
+//! `REPLICA_LEASE_SECONDS` and `REPLICA_RENEW_SECONDS` are its duration and its renew deadline.
 //! `REPLICA_LIFETIME`, `REPLICA_TIES`, `REPLICA_STEALTH` and `REPLICA_CLOCK` are settings of
 //! peering and of the clock.
 
@@ -67,6 +68,10 @@ fn seconds(name: &str) -> Option<i64> {
     env::var(name).ok()?.parse().ok()
 }
 
+fn duration(name: &str) -> Option<Duration> {
+    seconds(name).map(|it| Duration::from_secs(it.unsigned_abs()))
+}
+
 fn main() -> ExitCode {
     let group = env::var("REPLICA_GROUP").unwrap_or_else(|_| "replica.kopf.test".to_owned());
     let spec = ResourceSpec {
@@ -98,8 +103,8 @@ fn main() -> ExitCode {
         })
         .build();
     let mut peering = PeeringSettings::default();
-    if let Some(lifetime) = seconds("REPLICA_LIFETIME") {
-        peering.lifetime = Duration::from_secs(lifetime.unsigned_abs());
+    if let Some(lifetime) = duration("REPLICA_LIFETIME") {
+        peering.lifetime = lifetime;
     }
     peering.stealth = env::var_os("REPLICA_STEALTH").is_some();
     if env::var_os("REPLICA_TIES").is_some() {
@@ -112,8 +117,8 @@ fn main() -> ExitCode {
     if let Ok(lease) = env::var("REPLICA_LEASE") {
         operator = operator.leader_election(LeaderElectionSettings {
             name: Some(lease),
-            lease_duration: Duration::from_secs(6),
-            renew_deadline: Duration::from_secs(3),
+            lease_duration: duration("REPLICA_LEASE_SECONDS").unwrap_or(Duration::from_secs(6)),
+            renew_deadline: duration("REPLICA_RENEW_SECONDS").unwrap_or(Duration::from_secs(3)),
             retry_period: Duration::from_millis(500),
             ..LeaderElectionSettings::default()
         });

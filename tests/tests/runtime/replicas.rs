@@ -12,10 +12,24 @@ use kube::api::{DynamicObject, ListParams};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 
-/// The lease settings of `replica-operator`.
-pub(crate) const LEASE: Duration = Duration::from_secs(6);
-pub(crate) const RENEW_DEADLINE: Duration = Duration::from_secs(3);
-pub(crate) const RETRY: Duration = Duration::from_millis(500);
+/// The times of a lease in seconds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LeaseTimes {
+    lease: u64,
+    renew_deadline: u64,
+}
+
+/// A lease that ends during a test.
+pub(crate) const SHORT: LeaseTimes = LeaseTimes {
+    lease: 6,
+    renew_deadline: 3,
+};
+
+/// A lease that a running replica keeps, however slow the machine is.
+pub(crate) const LONG: LeaseTimes = LeaseTimes {
+    lease: 300,
+    renew_deadline: 240,
+};
 
 /// The delay of a busy machine between an action and its log line. It is shorter than the time
 /// between the renew deadline and the end of the lease: what is not late by more than this happened
@@ -31,6 +45,17 @@ pub(crate) struct Replicas {
     started: usize,
     objects: usize,
     clocks: &'static [i64],
+    times: LeaseTimes,
+}
+
+impl LeaseTimes {
+    pub(crate) fn lease(self) -> Duration {
+        Duration::from_secs(self.lease)
+    }
+
+    fn renew_deadline(self) -> Duration {
+        Duration::from_secs(self.renew_deadline)
+    }
 }
 
 /// One process and its proxy.
@@ -66,6 +91,7 @@ impl Replicas {
     pub(crate) async fn start(
         sandbox: Sandbox,
         clocks: &'static [i64],
+        times: LeaseTimes,
     ) -> Result<Self, TestFailure> {
         let mut replicas = Self {
             widgets: sandbox.define("Widget").await?,
@@ -75,6 +101,7 @@ impl Replicas {
             started: 0,
             objects: 0,
             clocks,
+            times,
         };
         for _ in 0..3 {
             replicas.add().await?;
@@ -97,6 +124,11 @@ impl Replicas {
             .env("REPLICA_GROUP", self.sandbox.group())
             .env("REPLICA_NAME", &name)
             .env("REPLICA_LEASE", "replicas")
+            .env("REPLICA_LEASE_SECONDS", self.times.lease.to_string())
+            .env(
+                "REPLICA_RENEW_SECONDS",
+                self.times.renew_deadline.to_string(),
+            )
             .env("REPLICA_CLOCK", clock.to_string())
             .args(["run", "--log-format", "plain"])
             .args(["--namespace", self.sandbox.namespace()])
@@ -209,7 +241,7 @@ impl Replicas {
             .chain(self.ended.iter().map(|(name, it)| (name, it)));
         for (name, replica) in all {
             let requests = replica.proxy.requests();
-            let mut history = LeaseHistory::of(&requests, &replica.resumed_at);
+            let mut history = LeaseHistory::of(self.times, &requests, &replica.resumed_at);
             for note in logged_steps(&replica.process) {
                 let late = history.lateness(note.at);
                 match note.what.as_str() {
@@ -237,7 +269,7 @@ impl Replicas {
                 );
                 // A write sent in time must end before another replica may start.
                 let ended = history.lateness(write.answered);
-                let margin = LEASE.saturating_sub(RENEW_DEADLINE);
+                let margin = self.times.lease() - self.times.renew_deadline();
                 assert!(ended <= margin, "{name}: {write:?} ended {ended:?} late");
                 report.latest_write = report.latest_write.max(late);
                 report.writes += 1;
@@ -249,18 +281,19 @@ impl Replicas {
         Ok(report)
     }
 
-    /// Waits for the first start of a handler in a replica after a time.
-    pub(crate) async fn first_begin(
+    /// Waits for the first start of a handler after a time in another replica than this one.
+    ///
+    /// That may be a later leader than the next: a slow machine may cost that its lease.
+    pub(crate) async fn first_begin_elsewhere(
         &self,
-        name: &str,
+        than: &str,
         after: Instant,
     ) -> Result<Instant, TestFailure> {
-        eventually("the new leader begins", async || {
-            let logged_steps = logged_steps(&self.replica(name).process);
-            let mut begun = logged_steps
-                .iter()
-                .filter(|it| it.what == "BEGIN" && it.at > after);
-            begun.next().map(|it| it.at)
+        eventually("another replica begins", async || {
+            let others = self.running.iter().filter(|(name, _)| *name != than);
+            let logged_steps = others.flat_map(|(_, it)| logged_steps(&it.process));
+            let begun = logged_steps.filter(|it| it.what == "BEGIN" && it.at > after);
+            begun.map(|it| it.at).min()
         })
         .await
     }
@@ -305,6 +338,7 @@ fn is_write(request: &ProxiedRequest) -> bool {
 
 /// The times at which a replica held the lease, from the requests at its proxy.
 struct LeaseHistory {
+    times: LeaseTimes,
     /// The times of successful lease requests, as the proxy received them.
     granted: Vec<Instant>,
     /// The times of SIGCONT, and the number of steps that may follow each.
@@ -313,7 +347,7 @@ struct LeaseHistory {
 }
 
 impl LeaseHistory {
-    fn of(requests: &[ProxiedRequest], resumed_at: &[Instant]) -> Self {
+    fn of(times: LeaseTimes, requests: &[ProxiedRequest], resumed_at: &[Instant]) -> Self {
         let granted = |it: &&ProxiedRequest| {
             let is_write = it.method == Method::PATCH || it.method == Method::POST;
             let accepted = matches!(it.status, Some(StatusCode::OK | StatusCode::CREATED));
@@ -323,6 +357,7 @@ impl LeaseHistory {
         // when it resumes: no program can prevent that. It must not make the next step.
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
+            times,
             granted: requests
                 .iter()
                 .filter(granted)
@@ -337,7 +372,7 @@ impl LeaseHistory {
     fn lateness(&self, at: Instant) -> Duration {
         let last = self.granted.iter().filter(|granted| **granted <= at).max();
         match last {
-            Some(granted) => at.saturating_duration_since(*granted + RENEW_DEADLINE),
+            Some(granted) => at.saturating_duration_since(*granted + self.times.renew_deadline()),
             None => Duration::MAX,
         }
     }
