@@ -224,6 +224,8 @@ pub enum PeeringMode {
     Auto,
     /// It pauses until the peering object exists.
     Mandatory,
+    /// It creates the peering object if there is none.
+    Created,
 }
 
 /// The leader election, by which one of several replicas handles objects.
@@ -317,6 +319,15 @@ impl PeeringSettings {
             mode: PeeringMode::Mandatory,
             name: name.into(),
             ..Self::default()
+        }
+    }
+
+    /// Settings for a peering that this operator creates if it does not exist.
+    #[must_use]
+    pub fn created(name: impl Into<String>) -> Self {
+        Self {
+            mode: PeeringMode::Created,
+            ..Self::named(name)
         }
     }
 

@@ -54,6 +54,16 @@ impl PeeringObject {
         })
     }
 
+    /// The peering in the namespace of the sandbox, which an operator created.
+    pub async fn existing(sandbox: &Sandbox, name: &str) -> Result<Self, TestFailure> {
+        let objects = sandbox.objects(&format!("{GROUP}/v1"), "KopfPeering").await?;
+        objects.get(name).await?;
+        Ok(Self {
+            objects,
+            name: name.to_owned(),
+        })
+    }
+
     /// Creates a peering of the same name in another namespace.
     pub async fn create_beside(&self, namespace: &str) -> Result<(), TestFailure> {
         let client = self.objects.api().clone().into_client();

@@ -13,7 +13,7 @@ use kube::Client;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
 use self::object::{ObservedPeering, PeeringObjectState};
 use crate::client::backoff::Backoff;
@@ -227,8 +227,31 @@ impl<'a> PeeringTask<'a> {
                 }
             }
         }
+        if let Err(error) = self.create(&own).await {
+            failures.push(format!("Creation of {name:?} {scope} failed: {error}"));
+        }
         let pause = self.renewal_failures.next_pause(&failures);
         self.renew_at = Instant::now() + pause.map_or(interval, |pause| pause.min(interval));
+    }
+
+    /// Creates the peering object if there is none and if this operator has to, with its record.
+    async fn create(&mut self, own: &Peer) -> Result<(), object::Error> {
+        let is_missing = |it: &ObservedPeering| it.is_known() && !it.is_found();
+        let has_none = self.objects.iter().all(is_missing);
+        let now = self.now();
+        // The first API group is the current one.
+        let Some(object) = self.objects.first_mut().filter(|it| it.is_served()) else {
+            return Ok(());
+        };
+        if self.config.settings.mode != PeeringMode::Created || !has_none {
+            return Ok(());
+        }
+        self.config.heartbeat.within(2 * object::REQUEST_TIMEOUT);
+        object.create().await?;
+        object.announce(own, now).await?;
+        let name = &self.config.settings.name;
+        info!("Created the peering {name:?} {}.", self.config.scope());
+        Ok(())
     }
 
     fn own_record(&self) -> Peer {
@@ -288,7 +311,10 @@ impl<'a> PeeringTask<'a> {
 
     /// The reason for which a mandatory peering cannot be used, if there is one.
     fn missing(&self) -> Option<String> {
-        let mandatory = self.config.settings.mode == PeeringMode::Mandatory;
+        let mandatory = matches!(
+            self.config.settings.mode,
+            PeeringMode::Mandatory | PeeringMode::Created
+        );
         let known = self.objects.iter().all(ObservedPeering::is_known);
         let found = self.objects.iter().any(ObservedPeering::is_found);
         if !mandatory || !known || found {

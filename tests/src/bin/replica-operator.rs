@@ -3,8 +3,8 @@
 //!
 //! `REPLICA_GROUP` is the API group of the widgets. `REPLICA_LEASE` names the lease, if any;
 //! `REPLICA_LEASE_SECONDS` and `REPLICA_RENEW_SECONDS` are its duration and its renew deadline.
-//! `REPLICA_LIFETIME`, `REPLICA_TIES`, `REPLICA_STEALTH` and `REPLICA_CLOCK` are settings of
-//! peering and of the clock.
+//! `REPLICA_CREATES` names a peering to create. `REPLICA_LIFETIME`, `REPLICA_TIES`,
+//! `REPLICA_STEALTH` and `REPLICA_CLOCK` are settings of peering and of the clock.
 
 use std::env;
 use std::process::ExitCode;
@@ -103,6 +103,9 @@ fn main() -> ExitCode {
         })
         .build();
     let mut peering = PeeringSettings::default();
+    if let Ok(name) = env::var("REPLICA_CREATES") {
+        peering = PeeringSettings::created(name);
+    }
     if let Some(lifetime) = duration("REPLICA_LIFETIME") {
         peering.lifetime = lifetime;
     }

@@ -287,6 +287,27 @@ async fn the_operator_waits_for_a_mandatory_peering_object() -> TestResult {
 }
 
 #[tokio::test]
+async fn an_operator_creates_the_peering_object_that_it_is_made_with() -> TestResult {
+    let fixture = PeeringFixture::open("created").await?;
+    kopf_tests::peering::define(&fixture.sandbox, kopf_tests::peering::GROUP).await?;
+    let namespace = ["--namespace", fixture.sandbox.namespace()];
+    let operators = ["first", "second"].map(|name| {
+        let priority = ["--priority", if name == "first" { "2" } else { "1" }];
+        let arguments = [&namespace[..], &priority].concat();
+        fixture.start_with(name, &arguments, &[("REPLICA_CREATES", "ours")])
+    });
+    let [first, second] = operators;
+    let (first, second) = (first?, second?);
+    second.wait_for_log("in favour of first").await?;
+    fixture.create("one").await?;
+    fixture.handled_by("one", "first").await?;
+    let peering = PeeringObject::existing(&fixture.sandbox, "ours").await?;
+    peering.wait_for(&["first", "second"]).await?;
+    first.terminate().await?;
+    second.terminate().await.map(drop)
+}
+
+#[tokio::test]
 async fn a_standalone_operator_ignores_peering_records() -> TestResult {
     let fixture = PeeringFixture::open("standalone").await?;
     let peering = PeeringObject::create(&fixture.sandbox, "default").await?;

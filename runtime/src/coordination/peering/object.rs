@@ -7,7 +7,7 @@ use kopf_core::handler::watch_selectors::WatchSelectors;
 use kopf_core::machine::request::{PatchContent, PatchEndpoint};
 use kopf_core::peering::{ClockReading, OwnPeer, Peer, PeeringDecision, Peers, removal};
 use kube::Client;
-use serde_json::Value;
+use serde_json::{Value, json};
 use serde_json::value::RawValue;
 use tracing::warn;
 
@@ -79,6 +79,13 @@ struct PeeringApi {
 // === impl PeeringRef ===
 
 impl PeeringRef {
+    fn kind(&self) -> (&'static str, &'static str, Scope) {
+        match self.namespace {
+            Some(_) => ("KopfPeering", "kopfpeerings", Scope::Namespaced),
+            None => ("ClusterKopfPeering", "clusterkopfpeerings", Scope::Cluster),
+        }
+    }
+
     /// Writes or removes a record in every API group in which the peering object exists.
     ///
     /// Returns the number of these objects.
@@ -142,10 +149,7 @@ impl ObservedPeering {
         if self.is_served() {
             return Ok(false);
         }
-        let (kind, plural, scope) = match self.peering.namespace {
-            Some(_) => ("KopfPeering", "kopfpeerings", Scope::Namespaced),
-            None => ("ClusterKopfPeering", "clusterkopfpeerings", Scope::Cluster),
-        };
+        let (kind, plural, scope) = self.peering.kind();
         let Some(status) = discover(&self.peering.client, self.group, plural).await? else {
             self.state = PeeringObjectState::NotServed;
             return Ok(false);
@@ -227,6 +231,18 @@ impl ObservedPeering {
         }
     }
 
+    /// Creates the object; its records come with the next announcement.
+    pub(super) async fn create(&self) -> Result<(), Error> {
+        let Some(api) = &self.api else {
+            return Ok(());
+        };
+        match api.create(&self.peering, self.group).await {
+            // Another operator was faster.
+            Ok(()) | Err(requests::Error::Conflict(_)) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Observes the object of a watch event; `true` if it did not exist before.
     pub(super) fn observe_text(&mut self, text: &RawValue, now: ClockReading) -> bool {
         let appeared = !self.is_found();
@@ -289,6 +305,20 @@ impl ObservedPeering {
 // === impl PeeringApi ===
 
 impl PeeringApi {
+    async fn create(&self, peering: &PeeringRef, group: &str) -> Result<(), requests::Error> {
+        let (kind, ..) = peering.kind();
+        let body = json!({
+            "apiVersion": format!("{group}/{VERSION}"),
+            "kind": kind,
+            "metadata": {"name": peering.name},
+        });
+        let request = self.api.create(peering.namespace.as_deref(), &body);
+        let response = tokio::time::timeout(REQUEST_TIMEOUT, request).await;
+        response
+            .unwrap_or(Err(requests::Error::Timeout))
+            .map(|_| ())
+    }
+
     async fn patch(&self, peering: &PeeringRef, patch: &Value) -> Result<Value, requests::Error> {
         let body = PatchContent::Merge(patch);
         let namespace = peering.namespace.as_deref();
