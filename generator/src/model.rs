@@ -7,6 +7,7 @@ pub mod coordination;
 pub mod default_functions;
 pub(crate) mod default_rules;
 pub mod default_values;
+pub mod deploy;
 pub mod field_lookup;
 pub mod generated_types;
 pub mod handler;

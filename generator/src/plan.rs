@@ -165,7 +165,6 @@ pub fn new_crate(
         scaffold("Dockerfile", &DockerfileView { name }),
         scaffold(".dockerignore", &DockerignoreView),
         scaffold(".gitignore", &GitignoreView),
-        PlannedFile::scaffold(inside(DEPLOYMENT), workload::deployment(operator)),
         PlannedFile::scaffold(
             inside(KUSTOMIZATION),
             workload::kustomization(operator, has_children),

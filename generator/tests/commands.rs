@@ -85,13 +85,13 @@ fn a_new_handler_becomes_a_stub_and_nothing_else_changes() {
     insta::assert_snapshot!(shell.run(&["generate", "--check"]), @r"
     exit 3
     would update src/generated/widget.rs
-    would update deploy/rbac.yaml
+    would update deploy/base/rbac.yaml
     would update src/handlers/widget.rs
     ");
     insta::assert_snapshot!(shell.run(&["generate"]), @r"
     exit 0
     updated src/generated/widget.rs
-    updated deploy/rbac.yaml
+    updated deploy/base/rbac.yaml
     updated src/handlers/widget.rs
     ");
     insta::assert_snapshot!(shell.read(path));
@@ -259,7 +259,7 @@ fn handlers_are_added_and_removed_by_commands() {
     insta::assert_snapshot!(shell.run(&arguments), @r"
     exit 0
     updated src/generated/widget.rs
-    updated deploy/rbac.yaml
+    updated deploy/base/rbac.yaml
     updated src/handlers/widget.rs
     updated kopf.yaml
     ");
@@ -391,9 +391,9 @@ fn handlers_of_a_removed_kind_stay_with_a_message() {
     insta::assert_snapshot!(shell.run(&["generate"]), @r"
     exit 0
     warning[KG0622]: `kubectl apply -k deploy` fails: there is no crds/kustomization.yaml
-     --> deploy/kustomization.yaml:4:5
+     --> deploy/kustomization.yaml:6:5
       |
-    4 |   - ../crds
+    6 |   - ../crds
       |     ^^^^^^^ nothing in kopf.yaml needs it any more
       |
       = help: remove it from the `resources`
@@ -401,7 +401,7 @@ fn handlers_of_a_removed_kind_stay_with_a_message() {
     kopf.yaml no longer handles what src/handlers/widget.rs is for: the file stays; move what you need, then delete it and `mod widget;`
     updated src/generated.rs
     created src/generated/pod.rs
-    updated deploy/rbac.yaml
+    updated deploy/base/rbac.yaml
     created src/handlers/pod.rs
     updated src/handlers.rs
     deleted crds/kustomization.yaml

@@ -7,10 +7,10 @@ use std::process::{Command, Output};
 use tempfile::TempDir;
 
 const FILES: &[&str] = &[
-    "deploy/rbac.yaml",
-    "deploy/deployment.yaml",
+    "deploy/base/rbac.yaml",
+    "deploy/base/deployment.yaml",
     "deploy/kustomization.yaml",
-    "deploy/peering.yaml",
+    "deploy/base/peering.yaml",
     "src/generated.rs",
 ];
 
@@ -87,7 +87,7 @@ fn a_standalone_operator_has_no_peering_and_no_lease() {
         text.contains(".peering(PeeringSettings::standalone())"),
         "{text}"
     );
-    let deployment = made.text("deploy/deployment.yaml");
+    let deployment = made.text("deploy/base/deployment.yaml");
     assert!(!deployment.contains("POD_ID"), "{deployment}");
     assert!(deployment.contains("type: Recreate"), "{deployment}");
 }
@@ -96,13 +96,13 @@ fn a_standalone_operator_has_no_peering_and_no_lease() {
 fn the_default_peering_is_permitted() {
     let made = Crate::with("");
     assert_eq!(made.mentions(ELECTION), Vec::<String>::new());
-    assert_eq!(made.mentions(PEERING), ["deploy/rbac.yaml: [\"peering\"]"]);
-    let rbac = made.text("deploy/rbac.yaml");
+    assert_eq!(made.mentions(PEERING), ["deploy/base/rbac.yaml: [\"peering\"]"]);
+    let rbac = made.text("deploy/base/rbac.yaml");
     assert!(
         rbac.contains("resourceNames: [default]\n    verbs: [list, watch, patch]"),
         "{rbac}"
     );
-    assert!(made.text("deploy/deployment.yaml").contains("POD_ID"));
+    assert!(made.text("deploy/base/deployment.yaml").contains("POD_ID"));
 }
 
 #[test]
@@ -110,25 +110,27 @@ fn a_named_peering_is_deployed() {
     let made = Crate::with("peering: {name: ours, priority: 100}");
     assert_eq!(made.mentions(ELECTION), Vec::<String>::new());
     assert!(
-        made.text("deploy/rbac.yaml")
+        made.text("deploy/base/rbac.yaml")
             .contains("resourceNames: [ours]")
     );
     assert!(
-        made.text("deploy/kustomization.yaml")
+        made.text("deploy/base/kustomization.yaml")
             .contains("- peering.yaml")
     );
-    let peering = made.text("deploy/peering.yaml");
-    assert!(
-        peering.contains("kind: ClusterKopfPeering\nmetadata:\n  name: ours\n"),
-        "{peering}"
-    );
+    // An object cannot be applied together with its definition: the operator creates it.
+    let peering = made.text("deploy/base/peering.yaml");
+    assert_eq!(peering.matches("kind: CustomResourceDefinition").count(), 2);
+    assert!(!peering.contains("name: ours"), "{peering}");
     let text = made.text("src/generated.rs");
+    assert!(text.contains("PeeringSettings::created(\"ours\")"), "{text}");
     assert!(text.contains("priority: 100,"), "{text}");
+    let create = "    resources: [clusterkopfpeerings, kopfpeerings]\n    verbs: [create]";
+    assert!(made.text("deploy/base/rbac.yaml").contains(create));
 
     made.rewrite("peering: standalone");
     assert!(made.generate().status.success());
     assert!(
-        !made.path("deploy/peering.yaml").exists(),
+        !made.path("deploy/base/peering.yaml").exists(),
         "it is not needed any more"
     );
 }
@@ -140,7 +142,7 @@ fn leader_election_uses_a_lease_and_no_peering() {
         made.mentions(PEERING),
         ["src/generated.rs: [\"peering\", \"Peering\"]"]
     );
-    let rbac = made.text("deploy/rbac.yaml");
+    let rbac = made.text("deploy/base/rbac.yaml");
     for part in [
         "kind: Role\nmetadata:\n  name: pods\n  namespace: pods\n",
         "resources: [leases]\n    verbs: [create]",
@@ -149,7 +151,7 @@ fn leader_election_uses_a_lease_and_no_peering() {
     ] {
         assert!(rbac.contains(part), "{part} in {rbac}");
     }
-    let deployment = made.text("deploy/deployment.yaml");
+    let deployment = made.text("deploy/base/deployment.yaml");
     for part in ["replicas: 2", "type: RollingUpdate", "POD_ID"] {
         assert!(deployment.contains(part), "{part} in {deployment}");
     }
@@ -158,13 +160,13 @@ fn leader_election_uses_a_lease_and_no_peering() {
 #[test]
 fn peering_and_leader_election_can_be_combined() {
     let made = Crate::with("peering: {name: ours}, leader_election: {lease: one}");
-    let rbac = made.text("deploy/rbac.yaml");
+    let rbac = made.text("deploy/base/rbac.yaml");
     assert!(
         rbac.contains("kopfpeerings") && rbac.contains("resourceNames: [one]"),
         "{rbac}"
     );
     let text = made.text("src/generated.rs");
-    assert!(text.contains("PeeringSettings::named(\"ours\")"), "{text}");
+    assert!(text.contains("PeeringSettings::created(\"ours\")"), "{text}");
     assert!(text.contains("name: Some(\"one\".to_owned())"), "{text}");
 }
 

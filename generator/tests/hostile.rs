@@ -196,9 +196,9 @@ fn the_name_of_a_file_stays_a_name() {
         let tokens = quote::quote!(#operator).to_string();
         assert_eq!(tokens.matches(". crd (").count(), 1, "{file}: {tokens}");
         assert!(!tokens.contains("panic !"), "{tokens}");
-        let documents = files["deploy/crds.yaml"].split("---\n").count();
-        assert_eq!(documents, 2, "{}", files["deploy/crds.yaml"]);
-        for line in files["deploy/crds.yaml"].lines() {
+        let documents = files["deploy/base/crds.yaml"].split("---\n").count();
+        assert_eq!(documents, 2, "{}", files["deploy/base/crds.yaml"]);
+        for line in files["deploy/base/crds.yaml"].lines() {
             assert!(!line.starts_with("b: c"), "{line}");
         }
     }

@@ -588,16 +588,22 @@ fn expected_rbac(operator: &Operator) -> Vec<Value> {
     objects
 }
 
-fn check_yaml(input: &HostileInput, operator: &Operator, listed: &[&str], path: &str, text: &str) {
+fn check_yaml(
+    input: &HostileInput,
+    operator: &Operator,
+    listed: &[(&str, &str)],
+    path: &str,
+    text: &str,
+) {
     let objects = documents(text);
     let kinds: Vec<&str> = objects
         .iter()
         .filter_map(|it| it["kind"].as_str())
         .collect();
     match path {
-        "deploy/rbac.yaml" => assert_eq!(objects, expected_rbac(operator), "{text}"),
-        "deploy/crds.yaml" => assert_eq!(objects, std::slice::from_ref(&input.crd), "{text}"),
-        "deploy/deployment.yaml" => {
+        "deploy/base/rbac.yaml" => assert_eq!(objects, expected_rbac(operator), "{text}"),
+        "deploy/base/crds.yaml" => assert_eq!(objects, std::slice::from_ref(&input.crd), "{text}"),
+        "deploy/base/deployment.yaml" => {
             assert_eq!(kinds, ["Namespace", "Deployment"]);
             assert_eq!(objects[1]["metadata"]["name"], json!(operator.name));
         }
@@ -609,16 +615,21 @@ fn check_yaml(input: &HostileInput, operator: &Operator, listed: &[&str], path: 
             assert_eq!(kinds, ["Kustomization"]);
             assert_eq!(objects[0]["resources"], json!(names), "{text}");
         }
-        "deploy/kustomization.yaml" => {
+        "deploy/kustomization.yaml" | "deploy/base/kustomization.yaml" => {
             assert_eq!(kinds, ["Kustomization"]);
+            let folder = path.trim_end_matches("kustomization.yaml");
+            let listed: Vec<&str> = listed
+                .iter()
+                .filter(|(list, _)| *list == folder)
+                .map(|(_, entry)| *entry)
+                .collect();
             assert_eq!(objects[0]["resources"], json!(listed), "{text}");
         }
-        "deploy/peering.yaml" => {
-            let peering = operator.peering.membership().expect("it has a peering");
-            assert_eq!(objects[2]["metadata"], json!({"name": peering.peering()}));
-            assert_eq!(objects.len(), 3);
+        "deploy/base/peering.yaml" => {
+            assert!(operator.peering.membership().is_some());
+            assert_eq!(kinds, ["CustomResourceDefinition"; 2]);
         }
-        "deploy/webhooks.yaml" => {
+        "deploy/base/webhooks.yaml" => {
             assert_eq!(kinds.len(), objects.len());
             let webhooks: usize = operator.kinds.iter().map(|kind| kind.webhooks.len()).sum();
             let entries = objects.iter().filter_map(|it| it["webhooks"].as_array());
@@ -632,25 +643,26 @@ fn check_yaml(input: &HostileInput, operator: &Operator, listed: &[&str], path: 
     }
 }
 
-/// The files that `deploy/kustomization.yaml` lists if they exist, each with its entry there.
-const LISTED: &[(&str, &str)] = &[
-    ("crds/kustomization.yaml", "../crds"),
-    ("deploy/crds.yaml", "crds.yaml"),
-    ("deploy/peering.yaml", "peering.yaml"),
-    ("deploy/rbac.yaml", "rbac.yaml"),
-    ("deploy/children.yaml", "children.yaml"),
-    ("deploy/deployment.yaml", "deployment.yaml"),
-    ("deploy/webhooks.yaml", "webhooks.yaml"),
+/// The files that Kustomizations list if they exist: the folder of the list, and the entry.
+const LISTED: &[(&str, &str, &str)] = &[
+    ("crds/kustomization.yaml", "deploy/", "../crds"),
+    ("deploy/base/kustomization.yaml", "deploy/", "base"),
+    ("deploy/children.yaml", "deploy/", "children.yaml"),
+    ("deploy/base/crds.yaml", "deploy/base/", "crds.yaml"),
+    ("deploy/base/peering.yaml", "deploy/base/", "peering.yaml"),
+    ("deploy/base/rbac.yaml", "deploy/base/", "rbac.yaml"),
+    ("deploy/base/deployment.yaml", "deploy/base/", "deployment.yaml"),
+    ("deploy/base/webhooks.yaml", "deploy/base/", "webhooks.yaml"),
 ];
 
 fn check(input: &HostileInput) -> bool {
     let Some((operator, files)) = crate_of(input) else {
         return false;
     };
-    let listed: Vec<&str> = LISTED
+    let listed: Vec<(&str, &str)> = LISTED
         .iter()
-        .filter(|(path, _)| files.iter().any(|file| file.path.as_str() == *path))
-        .map(|(_, entry)| *entry)
+        .filter(|(path, ..)| files.iter().any(|file| file.path.as_str() == *path))
+        .map(|(_, folder, entry)| (*folder, *entry))
         .collect();
     for file in &files {
         let (path, text) = (file.path.as_str(), content(file));

@@ -67,7 +67,7 @@ fn indices_are_added_and_removed_by_commands() {
     updated src/generated.rs
     updated src/generated/pod.rs
     created src/generated/indices.rs
-    updated deploy/rbac.yaml
+    updated deploy/base/rbac.yaml
     updated src/handlers/pod.rs
     updated kopf.yaml
     ");
@@ -103,7 +103,7 @@ fn an_indexed_kind_is_only_listed_and_watched() {
         made.run(&["rbac", "--explain", "pods:list"]),
         "exit 0\npods:list because: fills by_node\n"
     );
-    let rules = made.read("deploy/rbac.yaml");
+    let rules = made.read("deploy/base/rbac.yaml");
     assert!(
         rules.contains("resources: [pods]\n    verbs: [list, watch]\n"),
         "{rules}"

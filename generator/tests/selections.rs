@@ -64,7 +64,7 @@ fn a_selection_becomes_a_module_with_dynamic_objects() {
     insta::assert_snapshot!("output", output);
     insta::assert_snapshot!("module", made.read("src/generated/toys.rs"));
     insta::assert_snapshot!("stubs", made.read("src/handlers/toys.rs"));
-    insta::assert_snapshot!("rbac", made.read("deploy/rbac.yaml"));
+    insta::assert_snapshot!("rbac", made.read("deploy/base/rbac.yaml"));
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn every_way_of_selecting_is_generated() {
         let module = made.read("src/generated/some.rs");
         let module: String = module.split_whitespace().collect();
         assert!(module.contains(wired), "{module}");
-        let rbac = made.read("deploy/rbac.yaml");
+        let rbac = made.read("deploy/base/rbac.yaml");
         assert!(rbac.contains(granted), "{rbac}");
         assert!(rbac.contains("resources: [customresourcedefinitions]\n    verbs: [list, watch]"));
     }
@@ -201,7 +201,7 @@ fn webhooks_of_a_selection_are_registered_without_permissions_for_its_kinds() {
     let stubs = made.read("src/handlers/toys.rs");
     let method = "async fn check(&self, cx: &mut ValidationContext<DynamicObject>)";
     assert!(stubs.contains(method), "{stubs}");
-    let rbac = made.read("deploy/rbac.yaml");
+    let rbac = made.read("deploy/base/rbac.yaml");
     assert!(
         rbac.contains("resources: [customresourcedefinitions]"),
         "{rbac}"

@@ -42,7 +42,7 @@ impl GenerateResult {
 #[test]
 fn named_namespaces_get_roles() {
     let made = GenerateResult::with("namespaces: [prod, staging]");
-    insta::assert_snapshot!(made.text("deploy/rbac.yaml"));
+    insta::assert_snapshot!(made.text("deploy/base/rbac.yaml"));
     let wiring = made.text("src/generated.rs");
     assert!(
         wiring.contains(r#"Namespaces::matching(["prod", "staging"])"#),
@@ -50,7 +50,7 @@ fn named_namespaces_get_roles() {
     );
     assert!(
         !made
-            .text("deploy/deployment.yaml")
+            .text("deploy/base/deployment.yaml")
             .contains("--all-namespaces")
     );
 }
@@ -59,19 +59,19 @@ fn named_namespaces_get_roles() {
 fn patterns_of_namespaces_need_permission_to_watch_namespaces() {
     let rule = "resources: [namespaces]\n    verbs: [list, watch]";
     let made = GenerateResult::with("namespaces: 'prod-*,!*-pr-*'");
-    let rbac = made.text("deploy/rbac.yaml");
+    let rbac = made.text("deploy/base/rbac.yaml");
     assert!(
         rbac.contains(rule) && !rbac.contains("kind: Role\n"),
         "{rbac}"
     );
     let disabled =
         GenerateResult::with("namespaces: 'prod-*', settings: {scanning: {disabled: true}}");
-    assert!(!disabled.text("deploy/rbac.yaml").contains(rule));
+    assert!(!disabled.text("deploy/base/rbac.yaml").contains(rule));
     let everywhere = GenerateResult::with("");
-    assert!(!everywhere.text("deploy/rbac.yaml").contains(rule));
+    assert!(!everywhere.text("deploy/base/rbac.yaml").contains(rule));
     assert!(
         everywhere
-            .text("deploy/deployment.yaml")
+            .text("deploy/base/deployment.yaml")
             .contains("--all-namespaces")
     );
 }

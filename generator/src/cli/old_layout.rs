@@ -28,6 +28,14 @@ pub(super) fn note(
                 .to_owned(),
         );
     }
+    let flat = user.flat_deployment();
+    if flat.is_some() {
+        steps.push(
+            "list `base` instead of the generated files and deployment.yaml, move what you changed \
+             in deploy/deployment.yaml to `patches`, and the next run fills deploy/base/"
+                .to_owned(),
+        );
+    }
     let (test, line) = OLD_TEST;
     if std::fs::read_to_string(root.join(test)).is_ok_and(|text| text.contains(line)) {
         steps.push(format!("delete {test}, which tests nothing of yours"));
@@ -43,8 +51,9 @@ pub(super) fn note(
     }
     let message = "this crate has files that new crates do without";
     let note = Diagnostic::note(Code::OldLayout, message).help(steps.join("; "));
-    Some(match copies {
-        Some((source, span)) => note.at(source, span, "a copy of what crds/ has"),
-        None => note,
+    Some(match (copies, flat) {
+        (Some((source, span)), _) => note.at(source, span, "a copy of what crds/ has"),
+        (None, Some((source, span))) => note.at(source, span, "in deploy/base/ of new crates"),
+        (None, None) => note,
     })
 }

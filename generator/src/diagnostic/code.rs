@@ -247,19 +247,22 @@ codes! {
     /// operator's own are always left out; with `ignore_failures: true` the API server admits
     /// requests everywhere while the operator does not answer.
     BlockingWebhook = "KG0621",
-    /// `deploy/kustomization.yaml` does not list the files that kopf-gen generates in `deploy/`.
+    /// `deploy/kustomization.yaml` does not list the files that kopf-gen generates.
     ///
-    /// The file is yours, and lists what `kubectl apply -k deploy` applies. A new handler can add a
-    /// file, such as `deploy/webhooks.yaml` with the Service by which the API server reaches the
-    /// operator: add it to the `resources` there. When you remove the last such handler, kopf-gen
-    /// deletes the file, and the list must no longer name it.
+    /// The file is yours, and lists what `kubectl apply -k deploy` applies: `../crds`, the
+    /// definitions, and `base`, which follows from `kopf.yaml`. In crates of earlier versions it
+    /// lists each generated file. A new handler can add one, such as `deploy/webhooks.yaml`: add it
+    /// to the `resources` there. When you remove the last such handler, kopf-gen deletes the file,
+    /// and the list must no longer name it.
     DeploymentList = "KG0622",
     /// The crate has files that new crates do without.
     ///
     /// Earlier versions of kopf-gen copied all CRDs to `deploy/crds.yaml`, wrote a test that only
-    /// printed their names, and kept the JSON Schema of `kopf.yaml` in the crate. Now
-    /// `deploy/kustomization.yaml` names `crds/` as its base, and `kopf-gen schema --write` writes
-    /// the schema for those whose editors use it. Nothing breaks if you keep the old files.
+    /// printed their names, and kept the JSON Schema of `kopf.yaml` in the crate. They also left the
+    /// Deployment to the user, and put the generated files beside it. Now `deploy/kustomization.yaml`
+    /// names `crds/` and `deploy/base/`, and `kopf-gen schema --write` writes the schema for those
+    /// whose editors use it. Nothing breaks if you keep the old files, but then changes of
+    /// `kopf.yaml` do not reach the Deployment.
     OldLayout = "KG0623",
     /// Webhooks are not called while no operator runs.
     ///
@@ -283,9 +286,15 @@ codes! {
     ///
     /// Kubernetes kills a pod 30 seconds after the signal to stop, or after the
     /// `terminationGracePeriodSeconds` of the pod. An operator that is killed has not called its
-    /// cleanup handlers, and may have interrupted others. `deploy/deployment.yaml` is yours, so
-    /// kopf-gen sets the time in a new crate only: change it there when you change the settings.
+    /// cleanup handlers, and may have interrupted others. kopf-gen sets the time in `deploy/base/`;
+    /// in a crate of an earlier version `deploy/deployment.yaml` is yours: change the time there.
     PodGrace = "KG0627",
+    /// `deploy/kustomization.yaml` contradicts `kopf.yaml`.
+    ///
+    /// What follows from `kopf.yaml` is in `deploy/base/`: the arguments of the operator, its
+    /// replicas, its permissions. `deploy/kustomization.yaml` is yours and may change all of it, but
+    /// more than one replica needs `leader_election`.
+    DeploymentDrift = "KG0628",
     /// An option of `peering` or `leader_election` is invalid.
     ///
     /// A leader must stop before another one begins: `retry_period` < `renew_deadline` <
@@ -293,6 +302,12 @@ codes! {
     /// read them as such. Peerings and Leases are objects, and their names follow the rules for
     /// objects.
     PeersOption = "KG0630",
+    /// An option of `deploy` is invalid.
+    ///
+    /// `image` is what the kubelet pulls: a registry, a repository, and a tag or a digest. More than
+    /// one of the `replicas` needs `leader_election`, because operators that do not know of each
+    /// other handle every object at once.
+    DeployOption = "KG0631",
     /// The types of an index are invalid.
     ///
     /// `keys` and `values` are Rust types that own what they hold: `String` and not `&str`. Keys can

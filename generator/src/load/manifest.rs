@@ -5,6 +5,7 @@
 //! reports all of them, each with its span and a suggestion.
 
 mod coordination;
+mod deploy;
 mod document;
 mod duration;
 mod filter;
@@ -27,6 +28,7 @@ use crate::diagnostic::{Diagnostics, SourceId, Sources};
 pub use self::coordination::{
     LeaderElectionSection, PeeringOptions, PeeringSection, Standalone, Ties,
 };
+pub use self::deploy::DeploySection;
 pub use self::document::{
     API_VERSION, ApiVersion, FILE_NAME, Manifest, OperatorSection, ResourceSection, Tracking,
 };

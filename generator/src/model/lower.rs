@@ -22,6 +22,7 @@ use self::kind_finder::KindFinder;
 use self::kind_handlers::KindLowering;
 use super::common_modules::CommonModule;
 use super::coordination;
+use super::deploy;
 use super::identifier::{RustIdent, TypeName};
 use super::operator::{AdmissionOptions, CrdFile, HandledKind, KindOrigin, Operator};
 use super::resource::CustomResource;
@@ -59,7 +60,9 @@ pub fn operator(
         })
         .collect();
     let (peering, leader_election) = coordination::lower(manifest, diagnostics);
+    let deployment = deploy::lower(manifest, leader_election.as_ref(), diagnostics);
     Some(Operator {
+        deployment,
         admission: admission(manifest, diagnostics),
         name: manifest.operator.name.value.clone(),
         peering,

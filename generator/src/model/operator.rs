@@ -8,6 +8,7 @@ use kopf_core::shutdown::StopTimes;
 
 use super::builtin_kinds::BuiltinKind;
 use super::coordination::{LeaderElection, Peering};
+use super::deploy::DeploymentOptions;
 use super::handler::Handler;
 use super::hook::{Hook, HookKind};
 use super::index::Index;
@@ -27,6 +28,8 @@ pub struct Operator {
     pub peering: Peering,
     /// The leader election among its replicas.
     pub leader_election: Option<LeaderElection>,
+    /// How it runs in a cluster.
+    pub deployment: DeploymentOptions,
     /// The namespaces to watch unless the command line names others; all if empty.
     pub namespaces: Vec<String>,
     /// The settings that the manifest changes.

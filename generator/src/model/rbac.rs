@@ -2,7 +2,7 @@
 
 use kopf_core::selection::{ResourceName, Selector};
 
-use super::coordination::{LeaderElection, Membership};
+use super::coordination::{LeaderElection, Membership, Peering};
 use super::handler::Handler;
 use super::operator::{HandledKind, KindOrigin, Operator};
 use super::status_subresource::StatusSubresource;
@@ -60,6 +60,7 @@ pub fn rules(operator: &Operator) -> Vec<RbacRule> {
     rules.extend(namespaces_rule(operator));
     let membership = operator.peering.membership();
     rules.extend(membership.map(|it| peering_rule(operator, it)));
+    rules.extend(peering_creation_rule(operator));
     if operator.has_webhooks() && operator.admission.configuration == ConfigurationOwner::Managed {
         rules.push(configuration_rule(operator));
     }
@@ -224,6 +225,26 @@ fn peering_rule(operator: &Operator, membership: &Membership) -> RbacRule {
     }
 }
 
+/// RBAC cannot restrict `create` to a name.
+fn peering_creation_rule(operator: &Operator) -> Option<RbacRule> {
+    let is_fixed = operator.fixed_namespaces().is_some();
+    let (scope, resources) = if is_fixed {
+        (RuleScope::ServedNamespaces, &["kopfpeerings"][..])
+    } else {
+        (
+            RuleScope::Cluster,
+            &["clusterkopfpeerings", "kopfpeerings"][..],
+        )
+    };
+    matches!(operator.peering, Peering::Mandatory(_)).then(|| RbacRule {
+        scope,
+        groups: vec!["kopf.dev".to_owned()],
+        resources: resources.iter().map(|it| (*it).to_owned()).collect(),
+        names: Vec::new(),
+        verbs: grants(&["create"], "the first operator creates the peering"),
+    })
+}
+
 fn lease_rules(election: &LeaderElection) -> Vec<RbacRule> {
     let rule = |names: Vec<String>, verbs: &[&'static str], reason: &str| RbacRule {
         scope: RuleScope::OwnNamespace,
@@ -304,6 +325,19 @@ fn kind_rules(operator: &Operator, kind: &HandledKind) -> Vec<RbacRule> {
                 }],
             });
         }
+    }
+    // Where the API server checks it, nothing may block the deletion of an owner without this.
+    if !writing.is_empty() && plural != ALL {
+        rules.push(RbacRule {
+            scope,
+            groups: vec![group.clone()],
+            resources: vec![format!("{plural}/finalizers")],
+            names: Vec::new(),
+            verbs: vec![Grant {
+                verb: "update",
+                reason: "children whose deletion their owner waits for".to_owned(),
+            }],
+        });
     }
     rules.insert(
         0,

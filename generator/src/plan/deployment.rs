@@ -8,19 +8,19 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources, Span};
 use crate::load::yaml::{self, Dialect, Node};
 use crate::model::operator::{CrdFile, Operator};
 use crate::view::crds::{self, CRD_FOLDER};
-use crate::view::workload::{CRD_BASE, POD_SECONDS};
+use crate::view::workload::{CRD_BASE, OPERATOR_BASE, POD_SECONDS};
 use crate::view::{rbac, webhooks, workload};
 
-/// The Kustomization that applies the files in `deploy/`, which the user owns.
+/// The Kustomization that `kubectl apply -k deploy` takes, which the user owns.
 pub(crate) const KUSTOMIZATION: &str = "deploy/kustomization.yaml";
 
 /// The Kustomization that applies the files in `crds/`; the user may have one from earlier.
 pub(crate) const CRD_KUSTOMIZATION: &str = "crds/kustomization.yaml";
 
-/// The workload, which the user owns.
+/// The workload of a crate with the flat layout, which the user owns.
 pub(crate) const DEPLOYMENT: &str = "deploy/deployment.yaml";
 
-/// The entry of `deploy/kustomization.yaml` for copies of CRDs.
+/// The entry of a Kustomization for copies of CRDs.
 const COPIES: &str = "crds.yaml";
 
 /// The Kustomizations that the user owns.
@@ -31,7 +31,17 @@ pub(super) struct UserKustomizations {
     workload: Option<OperatorDeployment>,
 }
 
-/// The Deployment of the operator.
+/// The place of the generated files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DeployLayout {
+    /// In `deploy/base/`, with a Kustomization of their own that the user's names as its base.
+    Base,
+    /// In `deploy/` itself, as earlier versions put them: the user's Kustomization names each file,
+    /// and the Deployment is the user's.
+    Flat,
+}
+
+/// The Deployment of the operator in a crate with the flat layout.
 #[derive(Clone, Debug)]
 struct OperatorDeployment {
     source: SourceId,
@@ -48,6 +58,8 @@ struct Kustomization {
     place: Span,
     /// The places of its entries.
     listed: BTreeMap<String, Span>,
+    /// The first number of replicas that it sets.
+    replicas: Option<(i128, Span)>,
 }
 
 /// Plans the generated files in `crds/` and `deploy/`.
@@ -67,23 +79,47 @@ pub(super) fn files(
     let is_base = |file: &&CrdFile| bases.iter().any(|base| base.path == file.path);
     let copied = operator.crd_files.iter();
     let copied = copied.filter(|file| is_old || !is_base(file));
-    let base = user.crds.is_none().then(|| crds::kustomization(&bases));
-    let planned = [
-        (CRD_KUSTOMIZATION, base.flatten()),
-        ("deploy/rbac.yaml", Some(rbac::text(operator))),
-        ("deploy/webhooks.yaml", webhooks),
-        ("deploy/crds.yaml", crds::copies(copied)),
-        ("deploy/peering.yaml", workload::peering(operator)),
+    let layout = user.layout();
+    let deployment = (layout == DeployLayout::Base).then(|| workload::deployment(operator));
+    let in_folder = [
+        (COPIES, crds::copies(copied)),
+        ("peering.yaml", workload::peering(operator)),
+        ("rbac.yaml", Some(rbac::text(operator))),
+        ("deployment.yaml", deployment),
+        ("webhooks.yaml", webhooks),
+        ("network-policy.yaml", workload::network_policy(operator)),
+        ("monitoring.yaml", workload::monitoring(operator)),
     ];
-    let planned = planned
+    let in_folder: Vec<(&str, String)> = in_folder
         .into_iter()
-        .filter_map(|(path, text)| Some(PlannedFile::generated(inside(path), text?)));
-    let planned: Vec<PlannedFile> = planned.collect();
-    user.check(&bases, &planned, diagnostics);
-    if let Some(workload) = &user.workload {
-        workload.check(operator.stop_times().pod_seconds(), diagnostics);
-    }
+        .filter_map(|(name, text)| Some((name, text?)))
+        .collect();
+    let names: Vec<&str> = in_folder.iter().map(|(name, _)| *name).collect();
+    user.check(layout, &bases, &names, diagnostics);
+    user.check_workload(operator, diagnostics);
+    let list = (layout == DeployLayout::Base).then(|| workload::base(&names));
+    let list = list.map(|text| ("kustomization.yaml", text));
+    let crd_list = user.crds.is_none().then(|| crds::kustomization(&bases));
+    let crd_list = crd_list.flatten();
+    let crd_list = crd_list.map(|text| (CRD_KUSTOMIZATION.to_owned(), text));
+    let in_folder = list.into_iter().chain(in_folder);
+    let in_folder = in_folder.map(|(name, text)| (format!("{}{name}", layout.folder()), text));
+    let planned = crd_list.into_iter().chain(in_folder);
     planned
+        .map(|(path, text)| PlannedFile::generated(inside(&path), text))
+        .collect()
+}
+
+// === impl DeployLayout ===
+
+impl DeployLayout {
+    /// The folder of the generated files, as their paths begin.
+    fn folder(self) -> &'static str {
+        match self {
+            Self::Base => "deploy/base/",
+            Self::Flat => "deploy/",
+        }
+    }
 }
 
 // === impl UserKustomizations ===
@@ -102,6 +138,24 @@ impl UserKustomizations {
         }
     }
 
+    /// Flat if the user's Kustomization names the single files.
+    fn layout(&self) -> DeployLayout {
+        let is_flat = |it: &Kustomization| {
+            it.entry(OPERATOR_BASE).is_none() && it.entry("rbac.yaml").is_some()
+        };
+        match &self.deploy {
+            Some(deploy) if is_flat(deploy) => DeployLayout::Flat,
+            _ => DeployLayout::Base,
+        }
+    }
+
+    /// The first entry of a Kustomization that names the single files.
+    pub(super) fn flat_entry(&self) -> Option<(SourceId, Span)> {
+        let deploy = self.deploy.as_ref()?;
+        let is_flat = self.layout() == DeployLayout::Flat;
+        is_flat.then_some((deploy.source, deploy.entry("rbac.yaml")?))
+    }
+
     /// The entry for copies of CRDs, if there is none for the CRDs themselves: earlier versions
     /// copied all.
     pub(super) fn copies(&self) -> Option<(SourceId, Span)> {
@@ -112,7 +166,13 @@ impl UserKustomizations {
     }
 
     /// Warns if the user's Kustomizations list other files than those that are planned.
-    fn check(&self, bases: &[&CrdFile], planned: &[PlannedFile], diagnostics: &mut Diagnostics) {
+    fn check(
+        &self,
+        layout: DeployLayout,
+        bases: &[&CrdFile],
+        planned: &[&str],
+        diagnostics: &mut Diagnostics,
+    ) {
         if let Some(deploy) = &self.deploy {
             let has_bases = !bases.is_empty();
             // The list may name a base that the user maintains, and copies instead of the base.
@@ -122,12 +182,9 @@ impl UserKustomizations {
             {
                 deploy.warn("deploy", CRD_BASE, CRD_KUSTOMIZATION, diagnostics);
             }
-            for name in [COPIES, "rbac.yaml", "peering.yaml", "webhooks.yaml"] {
-                let path = format!("deploy/{name}");
-                let is_planned = planned.iter().any(|file| file.path.as_str() == path);
-                if is_planned != deploy.entry(name).is_some() {
-                    deploy.warn("deploy", name, &path, diagnostics);
-                }
+            match layout {
+                DeployLayout::Base => deploy.check_base(diagnostics),
+                DeployLayout::Flat => deploy.check_flat(planned, diagnostics),
             }
         }
         if let Some(crds) = &self.crds {
@@ -137,6 +194,28 @@ impl UserKustomizations {
                     crds.warn("crds", name, &file.path, diagnostics);
                 }
             }
+        }
+    }
+
+    /// Warns if what the user sets for the workload contradicts the manifest.
+    fn check_workload(&self, operator: &Operator, diagnostics: &mut Diagnostics) {
+        if let Some(workload) = &self.workload
+            && self.layout() == DeployLayout::Flat
+        {
+            workload.check(operator.stop_times().pod_seconds(), diagnostics);
+        }
+        if let Some(deploy) = &self.deploy
+            && let Some((replicas, place)) = deploy.replicas
+            && replicas > 1
+            && operator.leader_election.is_none()
+        {
+            let message = format!("{replicas} replicas would handle every object at once");
+            let help = "add `leader_election: {}` to `operator` in kopf.yaml, or keep one replica";
+            diagnostics.push(
+                Diagnostic::warning(Code::DeploymentDrift, message)
+                    .at(deploy.source, place, "kopf.yaml has no leader election")
+                    .help(help),
+            );
         }
     }
 }
@@ -192,8 +271,15 @@ impl Kustomization {
         let items = entry.and_then(|entry| entry.value.as_seq());
         let items = items.unwrap_or_default().iter();
         let listed = items.filter_map(|item| Some((item.as_str()?.to_owned(), item.span)));
+        let root = documents.first();
+        let replicas = root.and_then(|root| root.get("replicas")?.as_seq()?.first());
+        let replicas = replicas.and_then(|it| {
+            let count = it.entry("count")?;
+            Some((count.value.as_int()?, count.value.span))
+        });
         Self {
             source,
+            replicas,
             // The key with its colon.
             place: entry.map_or(Span::default(), |entry| {
                 Span::new(entry.key.span.start, entry.key.span.end + 1)
@@ -209,6 +295,29 @@ impl Kustomization {
             .iter()
             .find_map(|name| self.listed.get(name))
             .copied()
+    }
+
+    /// Warns if the list leaves out the generated files, or names one of them.
+    fn check_base(&self, diagnostics: &mut Diagnostics) {
+        if self.entry(OPERATOR_BASE).is_none() {
+            self.warn("deploy", OPERATOR_BASE, "deploy/base/", diagnostics);
+        }
+    }
+
+    /// Warns if the list names other files than those that are planned.
+    fn check_flat(&self, planned: &[&str], diagnostics: &mut Diagnostics) {
+        for name in [
+            COPIES,
+            "rbac.yaml",
+            "peering.yaml",
+            "webhooks.yaml",
+            "network-policy.yaml",
+            "monitoring.yaml",
+        ] {
+            if planned.contains(&name) != self.entry(name).is_some() {
+                self.warn("deploy", name, &format!("deploy/{name}"), diagnostics);
+            }
+        }
     }
 
     /// Warns that the list should name the file at `path`, or that it should not.

@@ -149,6 +149,12 @@ impl UserFiles {
         self.kustomizations.add(sources, path, text);
     }
 
+    /// The first generated file in a Kustomization that names each of them.
+    #[must_use]
+    pub fn flat_deployment(&self) -> Option<(SourceId, Span)> {
+        self.kustomizations.flat_entry()
+    }
+
     /// The entry for copies of CRDs in the Kustomization of a crate from an earlier version.
     #[must_use]
     pub fn copied_crds(&self, operator: &Operator) -> Option<(SourceId, Span)> {

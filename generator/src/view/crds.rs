@@ -1,5 +1,5 @@
 //! The CRDs as `kubectl apply -k` takes them: `crds/kustomization.yaml` lists the user's files, and
-//! `deploy/crds.yaml` has copies of what Kustomize cannot take from there.
+//! `deploy/base/crds.yaml` has copies of what Kustomize cannot take from there.
 
 use super::yaml::{self, Yaml, YamlMap};
 use crate::diagnostic::{Diagnostics, Sources};
@@ -58,7 +58,7 @@ pub fn kustomization(bases: &[&CrdFile]) -> Option<String> {
     (!names.is_empty()).then(|| yaml::documents(&[(&[LIST_BANNER], map)]))
 }
 
-/// `deploy/crds.yaml`: the CRDs of these files, and nothing else of them; `None` without files.
+/// `deploy/base/crds.yaml`: the CRDs of these files, and nothing else of them; `None` without files.
 #[must_use]
 pub fn copies<'f>(files: impl Iterator<Item = &'f CrdFile>) -> Option<String> {
     let texts: String = files

@@ -267,7 +267,7 @@ fn peering(peering: &Peering) -> Option<Expr> {
         Peering::Auto(membership) => (membership, None),
         Peering::Mandatory(membership) => {
             let name = membership.peering();
-            let named = parse_quote!(::kopf_runtime::PeeringSettings::named(#name));
+            let named = parse_quote!(::kopf_runtime::PeeringSettings::created(#name));
             (membership, Some(named))
         }
     };

@@ -1,4 +1,4 @@
-//! `deploy/rbac.yaml`: the permissions of the runtime, each verb with its reason.
+//! `deploy/base/rbac.yaml`: the permissions of the runtime, each verb with its reason.
 
 use super::layout::wrap;
 use super::yaml::{self, Yaml, YamlItem, YamlMap};

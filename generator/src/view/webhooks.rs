@@ -1,4 +1,4 @@
-//! `deploy/webhooks.yaml`: the Service, certificates and configurations of an operator's webhooks.
+//! `deploy/base/webhooks.yaml`: the Service, certificates and configurations of an operator's webhooks.
 
 use kopf_core::admission::configuration::{
     Address, ClientConfig, ConfigurationError, ConfiguredWebhook as Configured, ReviewedKinds,

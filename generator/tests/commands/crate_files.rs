@@ -22,7 +22,7 @@ fn size(folder: &Path) -> (usize, usize) {
 #[test]
 fn a_new_crate_is_small() {
     for (preset, most_files, most_lines) in
-        [("minimal", 22, 500), ("child", 23, 540), ("full", 26, 850)]
+        [("minimal", 23, 520), ("child", 24, 560), ("full", 27, 870)]
     {
         let shell = Shell::new();
         let rest = ["--crd", "widget.yaml", "--runtime-version", "1.0.0"];
@@ -85,8 +85,8 @@ fn definitions_are_applied_from_where_they_are() {
       - widget.yaml
     ");
     let list = shell.read("deploy/kustomization.yaml");
-    assert!(list.contains("resources:\n  - ../crds\n  - rbac.yaml\n"));
-    assert!(!shell.here.join("deploy/crds.yaml").exists());
+    assert!(list.ends_with("resources:\n  - ../crds\n  - base\n"));
+    assert!(!shell.here.join("deploy/base/crds.yaml").exists());
     // A definition that is copied to crds/ is in the list at once.
     let named = |name: &str| {
         let kind = name.to_uppercase();
@@ -103,9 +103,11 @@ fn definitions_are_applied_from_where_they_are() {
     // Kustomize takes no file from elsewhere: it gets a copy.
     shell.write("gizmo.yaml", &named("gizmo"));
     let output = shell.run(&["generate", "gizmo.yaml"]);
-    assert!(output.contains("leaves out deploy/crds.yaml"), "{output}");
-    assert!(shell.read("deploy/crds.yaml").contains("kind: GIZMO"));
-    assert!(!shell.read("deploy/crds.yaml").contains("kind: Widget"));
+    assert!(!output.contains("warning"), "{output}");
+    let base = shell.read("deploy/base/kustomization.yaml");
+    assert!(base.contains("  - crds.yaml\n"), "{base}");
+    assert!(shell.read("deploy/base/crds.yaml").contains("kind: GIZMO"));
+    assert!(!shell.read("deploy/base/crds.yaml").contains("kind: Widget"));
 }
 
 #[test]
@@ -118,8 +120,10 @@ fn other_objects_beside_a_definition_are_not_applied() {
     assert!(output.starts_with("exit 0"), "{output}");
     assert!(!shell.here.join("widgets/crds/kustomization.yaml").exists());
     let list = shell.read("widgets/deploy/kustomization.yaml");
-    assert!(list.contains("  - crds.yaml\n") && !list.contains("../crds"));
-    assert!(!shell.read("widgets/deploy/crds.yaml").contains("secrets"));
+    assert!(!list.contains("../crds"), "{list}");
+    let base = shell.read("widgets/deploy/base/kustomization.yaml");
+    assert!(base.contains("  - crds.yaml\n"), "{base}");
+    assert!(!shell.read("widgets/deploy/base/crds.yaml").contains("secrets"));
 }
 
 #[test]
@@ -158,9 +162,29 @@ fn a_kustomization_of_the_user_stays() {
     );
 }
 
-/// A crate as earlier versions made it.
-fn old_crate() -> Shell {
+/// A crate with all files in `deploy/`, of which the Deployment is the user's.
+fn flat_crate() -> Shell {
     let shell = Shell::with_operator();
+    let list = "resources:\n  - ../crds\n  - rbac.yaml\n  - deployment.yaml\n";
+    shell.write("deploy/kustomization.yaml", list);
+    for file in ["rbac.yaml", "deployment.yaml"] {
+        let text = shell.read(&format!("deploy/base/{file}"));
+        shell.write(&format!("deploy/{file}"), &text);
+    }
+    fs::remove_dir_all(shell.here.join("deploy/base")).expect("it exists");
+    let mut lock: serde_json::Value =
+        serde_json::from_str(&shell.read(".kopf-gen/lock.json")).expect("JSON");
+    let files = lock["files"].as_object_mut().expect("a mapping");
+    let rbac = files.remove("deploy/base/rbac.yaml").expect("it is known");
+    files.insert("deploy/rbac.yaml".to_owned(), rbac);
+    files.retain(|path, _| !path.starts_with("deploy/base/"));
+    shell.write(".kopf-gen/lock.json", &lock.to_string());
+    shell
+}
+
+/// A crate as the first versions made it.
+fn old_crate() -> Shell {
+    let shell = flat_crate();
     shell.write(".kopf-gen/schema.json", "{}\n");
     let list = shell.read("deploy/kustomization.yaml");
     let list = list.replace("- ../crds\n", "- crds.yaml\n");
@@ -185,12 +209,12 @@ fn a_crate_of_an_earlier_version_works_and_one_note_names_what_to_delete() {
     insta::assert_snapshot!(shell.run(&["generate"]), @r"
     exit 0
     note[KG0623]: this crate has files that new crates do without
-     --> deploy/kustomization.yaml:4:5
+     --> deploy/kustomization.yaml:2:5
       |
-    4 |   - crds.yaml
+    2 |   - crds.yaml
       |     ^^^^^^^^^ a copy of what crds/ has
       |
-      = help: list `../crds` instead of `crds.yaml`, and the next run deletes deploy/crds.yaml; delete tests/operator.rs, which tests nothing of yours; .kopf-gen/schema.json is deleted: add it to .gitignore, and `kopf-gen schema --write` writes it for your editor
+      = help: list `../crds` instead of `crds.yaml`, and the next run deletes deploy/crds.yaml; list `base` instead of the generated files and deployment.yaml, move what you changed in deploy/deployment.yaml to `patches`, and the next run fills deploy/base/; delete tests/operator.rs, which tests nothing of yours; .kopf-gen/schema.json is deleted: add it to .gitignore, and `kopf-gen schema --write` writes it for your editor
 
     created crds/kustomization.yaml
     created deploy/crds.yaml
@@ -207,12 +231,12 @@ fn a_crate_of_an_earlier_version_works_and_one_note_names_what_to_delete() {
     let list = list.replace("- crds.yaml\n", "- ../crds\n");
     shell.write("deploy/kustomization.yaml", &list);
     let output = shell.run(&["generate"]);
-    assert_eq!(output, "exit 0\ndeleted deploy/crds.yaml\n");
+    assert!(output.contains("deleted deploy/crds.yaml"), "{output}");
 }
 
 #[test]
 fn the_pod_has_the_time_that_the_operator_needs_to_stop() {
-    let shell = Shell::with_operator();
+    let shell = flat_crate();
     assert!(!shell.run(&["generate"]).contains("KG0627"));
     let manifest = shell.read("kopf.yaml").replace(
         "  name: widgets\n",
@@ -232,4 +256,115 @@ fn the_pod_has_the_time_that_the_operator_needs_to_stop() {
     };
     assert!(longer(64).contains("KG0627"));
     assert!(!longer(65).contains("KG0627"));
+}
+
+#[test]
+fn a_change_of_the_manifest_reaches_the_deployment() {
+    let shell = Shell::with_operator();
+    let deployment = || shell.read("deploy/base/deployment.yaml");
+    assert!(deployment().contains("--all-namespaces"));
+    assert!(deployment().contains("image: widgets:latest"));
+    let options = "  name: widgets
+  namespaces: [prod]
+  leader_election: {}
+  settings: {shutdown: {grace: 1m}}
+  deploy:
+    image: registry.example.com/team/widgets:1.2
+    network_policy: true
+    service_monitor: true
+";
+    let manifest = shell.read("kopf.yaml");
+    let manifest = manifest.replace("  name: widgets\n", options);
+    shell.write("kopf.yaml", &manifest);
+    let output = shell.run(&["generate"]);
+    assert!(output.starts_with("exit 0"), "{output}");
+    let text = deployment();
+    assert!(!text.contains("--all-namespaces"), "{text}");
+    for part in [
+        "image: registry.example.com/team/widgets:1.2\n",
+        "replicas: 2\n",
+        "type: RollingUpdate\n",
+        "terminationGracePeriodSeconds: 65\n",
+        "kind: PodDisruptionBudget\n",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    let list = shell.read("deploy/base/kustomization.yaml");
+    let files = "  - rbac.yaml\n  - deployment.yaml\n  - network-policy.yaml\n  - monitoring.yaml\n";
+    assert!(list.ends_with(files), "{list}");
+}
+
+#[test]
+fn options_of_the_deployment_that_cannot_work_are_errors() {
+    let shell = Shell::with_operator();
+    let options = "  name: widgets
+  deploy: {image: 'Widgets:a b', replicas: 3}
+";
+    let manifest = shell.read("kopf.yaml");
+    shell.write("kopf.yaml", &manifest.replace("  name: widgets\n", options));
+    insta::assert_snapshot!(shell.run(&["generate"]), @r"
+    exit 1
+    error[KG0631]: `Widgets:a b` is not the name of an image
+     --> kopf.yaml:7:19
+      |
+    7 |   deploy: {image: 'Widgets:a b', replicas: 3}
+      |                   ^^^^^^^^^^^^^ no registry has an image of this name
+      |
+      = help: write it as `registry.example.com/team/my-operator:1.0`, in lower case before the tag
+
+    error[KG0631]: 3 replicas would handle every object at once
+     --> kopf.yaml:7:44
+      |
+    7 |   deploy: {image: 'Widgets:a b', replicas: 3}
+      |                                            ^ they do not know of each other
+      |
+      = help: add `leader_election: {}` to `operator`: one replica works, and the others wait
+    ");
+}
+
+#[test]
+fn replicas_that_do_not_know_of_each_other_are_reported_where_they_are_set() {
+    let shell = Shell::with_operator();
+    let list = shell.read("deploy/kustomization.yaml");
+    let list = format!("{list}replicas:\n  - name: widgets\n    count: 3\n");
+    shell.write("deploy/kustomization.yaml", &list);
+    insta::assert_snapshot!(shell.run(&["generate"]), @r"
+    exit 0
+    warning[KG0628]: 3 replicas would handle every object at once
+      --> deploy/kustomization.yaml:10:12
+       |
+    10 |     count: 3
+       |            ^ kopf.yaml has no leader election
+       |
+       = help: add `leader_election: {}` to `operator` in kopf.yaml, or keep one replica
+
+    everything is up to date
+    ");
+}
+
+#[test]
+fn a_crate_with_all_files_in_deploy_works_and_a_note_says_what_to_change() {
+    let shell = flat_crate();
+    insta::assert_snapshot!(shell.run(&["generate"]), @r"
+    exit 0
+    note[KG0623]: this crate has files that new crates do without
+     --> deploy/kustomization.yaml:3:5
+      |
+    3 |   - rbac.yaml
+      |     ^^^^^^^^^ in deploy/base/ of new crates
+      |
+      = help: list `base` instead of the generated files and deployment.yaml, move what you changed in deploy/deployment.yaml to `patches`, and the next run fills deploy/base/
+
+    updated .kopf-gen/lock.json
+    ");
+    assert!(!shell.here.join("deploy/base").exists());
+    let list = "resources:\n  - ../crds\n  - base\n";
+    shell.write("deploy/kustomization.yaml", list);
+    insta::assert_snapshot!(shell.run(&["generate"]), @r"
+    exit 0
+    created deploy/base/kustomization.yaml
+    created deploy/base/rbac.yaml
+    created deploy/base/deployment.yaml
+    deleted deploy/rbac.yaml
+    ");
 }

@@ -26,17 +26,10 @@ fn webhooks_are_added_and_removed_by_commands() {
        |
        = help: with `ignore_failures: true` the API server admits them
 
-    warning[KG0622]: `kubectl apply -k deploy` leaves out deploy/webhooks.yaml
-     --> deploy/kustomization.yaml:3:1
-      |
-    3 | resources:
-      | ^^^^^^^^^^ not in this list
-      |
-      = help: add `- webhooks.yaml` to the `resources`
-
     updated src/generated/widget.rs
-    updated deploy/rbac.yaml
-    created deploy/webhooks.yaml
+    updated deploy/base/kustomization.yaml
+    updated deploy/base/rbac.yaml
+    created deploy/base/webhooks.yaml
     updated src/handlers/widget.rs
     updated kopf.yaml
     ");
@@ -70,7 +63,7 @@ fn webhooks_are_added_and_removed_by_commands() {
     );
     assert!(
         shell
-            .read("deploy/rbac.yaml")
+            .read("deploy/base/rbac.yaml")
             .contains("resourceNames: [widgets.kopf-gen.dev]")
     );
 
@@ -82,13 +75,11 @@ fn webhooks_are_added_and_removed_by_commands() {
     ");
     let removed = shell.run(&["remove", "webhook", "Widget", "fill_in"]);
     assert!(
-        removed.contains("deleted deploy/webhooks.yaml"),
+        removed.contains("deleted deploy/base/webhooks.yaml"),
         "{removed}"
     );
-    assert!(
-        removed.contains("fails: there is no deploy/webhooks.yaml"),
-        "{removed}"
-    );
+    let list = shell.read("deploy/base/kustomization.yaml");
+    assert!(!list.contains("webhooks.yaml"), "{list}");
 }
 
 #[test]

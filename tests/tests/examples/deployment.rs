@@ -14,7 +14,7 @@ fn deployments() -> Result<Vec<(String, Value)>, TestFailure> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
-        let file = entry.path().join("deploy/deployment.yaml");
+        let file = entry.path().join("deploy/base/deployment.yaml");
         let text = std::fs::read_to_string(&file)?;
         let documents = serde_saphyr::from_multiple::<Value>(&text)?;
         let deployment = documents.into_iter().find(|it| it["kind"] == "Deployment");

@@ -202,7 +202,7 @@ async fn the_generated_role_suffices_for_leader_election() -> TestResult {
     let sandbox = Sandbox::open("role").await?;
     let widgets = sandbox.define("Widget").await?;
     PeeringObject::create(&sandbox, "default").await?;
-    let golden = workspace::root().join("tests/golden/everything/deploy/rbac.yaml");
+    let golden = workspace::root().join("tests/golden/everything/deploy/base/rbac.yaml");
     let rbac = std::fs::read_to_string(golden)?;
     let own = rbac.split("\n---\n").filter(|it| {
         it.contains("kind: Role\nmetadata") || it.contains("kind: RoleBinding\nmetadata")

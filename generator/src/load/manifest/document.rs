@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 
 use super::coordination::{LeaderElectionSection, PeeringSection};
+use super::deploy::DeploySection;
 use super::handler::HandlerSection;
 use super::hook::HookSection;
 use super::index::IndexSection;
@@ -58,6 +59,8 @@ pub struct OperatorSection {
     pub peering: Option<PeeringSection>,
     /// Leader election: of several replicas, one at a time handles objects.
     pub leader_election: Option<LeaderElectionSection>,
+    /// How the operator runs in a cluster: its image, its replicas.
+    pub deploy: Option<DeploySection>,
     /// The registration of admission webhooks with the API server.
     pub admission: Option<AdmissionSection>,
     /// Timeouts and limits of the operator.
@@ -193,6 +196,7 @@ impl ManifestReader<'_> {
         let namespaces = self.namespaces(&mut fields);
         let peering = self.peering(&mut fields);
         let leader_election = self.leader_election(&mut fields);
+        let deploy = self.deploy(&mut fields);
         let admission = fields
             .optional("admission")
             .and_then(|node| self.admission(node));
@@ -204,6 +208,7 @@ impl ManifestReader<'_> {
             namespaces,
             peering,
             leader_election,
+            deploy,
             admission,
             settings,
             handlers,

@@ -26,7 +26,7 @@ pub enum ConfigurationOwner {
     /// The operator itself, while it runs.
     #[default]
     Managed,
-    /// You, by applying `deploy/webhooks.yaml`; cert-manager issues the certificates.
+    /// You, by applying `deploy/base/webhooks.yaml`; cert-manager issues the certificates.
     CertManager,
 }
 

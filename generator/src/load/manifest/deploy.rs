@@ -1,0 +1,37 @@
+//! Reads `operator.deploy`.
+
+use schemars::JsonSchema;
+
+use super::mapping::MappingFields;
+use super::reader::ManifestReader;
+use super::spanned::Spanned;
+
+/// How the operator runs in a cluster.
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct DeploySection {
+    /// The image of the operator, such as `registry.example.com/team/my-operator:1.0`; if left out,
+    /// the name of the operator and `latest`, which only a cluster on your machine finds.
+    pub image: Option<Spanned<String>>,
+    /// The number of Pods; 2 with leader election, else 1, if left out.
+    pub replicas: Option<Spanned<u32>>,
+    /// Whether only probes, metrics and webhooks reach the Pods; false if left out.
+    pub network_policy: Option<Spanned<bool>>,
+    /// Whether the Prometheus operator finds the metrics by a ServiceMonitor; false if left out.
+    pub service_monitor: Option<Spanned<bool>>,
+}
+
+impl ManifestReader<'_> {
+    pub(super) fn deploy(&mut self, fields: &mut MappingFields<'_>) -> Option<DeploySection> {
+        let node = fields.optional("deploy")?;
+        let mut fields = self.fields(node, "`deploy`")?;
+        let section = DeploySection {
+            image: self.optional_string(&mut fields, "image"),
+            replicas: self.count(&mut fields, "replicas"),
+            network_policy: self.boolean(&mut fields, "network_policy"),
+            service_monitor: self.boolean(&mut fields, "service_monitor"),
+        };
+        fields.finish(self);
+        Some(section)
+    }
+}
