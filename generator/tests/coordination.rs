@@ -96,7 +96,10 @@ fn a_standalone_operator_has_no_peering_and_no_lease() {
 fn the_default_peering_is_permitted() {
     let made = Crate::with("");
     assert_eq!(made.mentions(ELECTION), Vec::<String>::new());
-    assert_eq!(made.mentions(PEERING), ["deploy/base/rbac.yaml: [\"peering\"]"]);
+    assert_eq!(
+        made.mentions(PEERING),
+        ["deploy/base/rbac.yaml: [\"peering\"]"]
+    );
     let rbac = made.text("deploy/base/rbac.yaml");
     assert!(
         rbac.contains("resourceNames: [default]\n    verbs: [list, watch, patch]"),
@@ -122,7 +125,10 @@ fn a_named_peering_is_deployed() {
     assert_eq!(peering.matches("kind: CustomResourceDefinition").count(), 2);
     assert!(!peering.contains("name: ours"), "{peering}");
     let text = made.text("src/generated.rs");
-    assert!(text.contains("PeeringSettings::created(\"ours\")"), "{text}");
+    assert!(
+        text.contains("PeeringSettings::created(\"ours\")"),
+        "{text}"
+    );
     assert!(text.contains("priority: 100,"), "{text}");
     let create = "    resources: [clusterkopfpeerings, kopfpeerings]\n    verbs: [create]";
     assert!(made.text("deploy/base/rbac.yaml").contains(create));
@@ -166,7 +172,10 @@ fn peering_and_leader_election_can_be_combined() {
         "{rbac}"
     );
     let text = made.text("src/generated.rs");
-    assert!(text.contains("PeeringSettings::created(\"ours\")"), "{text}");
+    assert!(
+        text.contains("PeeringSettings::created(\"ours\")"),
+        "{text}"
+    );
     assert!(text.contains("name: Some(\"one\".to_owned())"), "{text}");
 }
 

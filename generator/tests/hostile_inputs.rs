@@ -375,6 +375,7 @@ fn inputs() -> impl Strategy<Value = HostileInput> {
         prop::option::weighted(0.2, name(&["auto.kopf.dev"])),
         prop::option::weighted(0.3, name(&["default", "a-*", "b"])),
         any::<bool>(),
+        prop::option::weighted(0.3, name(&["registry.example.com:5000/a/b:1", "any"])),
     );
     let file = prop_oneof![
         text().prop_map(|text| format!("crds/{text}.yaml")),
@@ -418,6 +419,7 @@ type OperatorTexts = (
     Option<String>,
     Option<String>,
     bool,
+    Option<String>,
 );
 type MoreTexts = (
     Option<String>,
@@ -427,13 +429,17 @@ type MoreTexts = (
 );
 
 fn manifest(file: &str, operator: OperatorTexts, more: MoreTexts, handlers: &[Value]) -> Value {
-    let (name, peering, lease, admission, namespace, cert_manager) = operator;
+    let (name, peering, lease, admission, namespace, cert_manager, image) = operator;
     let mut section = json!({"name": name});
     if let Some(peering) = peering {
         section["peering"] = json!({"name": peering});
     }
     if let Some(lease) = lease {
         section["leader_election"] = json!({"lease": lease});
+    }
+    if let Some(image) = image {
+        section["deploy"] =
+            json!({"image": image, "network_policy": true, "service_monitor": true});
     }
     if let Some(namespace) = namespace {
         section["namespaces"] = json!([namespace]);
@@ -604,8 +610,20 @@ fn check_yaml(
         "deploy/base/rbac.yaml" => assert_eq!(objects, expected_rbac(operator), "{text}"),
         "deploy/base/crds.yaml" => assert_eq!(objects, std::slice::from_ref(&input.crd), "{text}"),
         "deploy/base/deployment.yaml" => {
-            assert_eq!(kinds, ["Namespace", "Deployment"]);
+            let all = ["Namespace", "Deployment", "PodDisruptionBudget"];
+            let count = if operator.deployment.replicas > 1 {
+                3
+            } else {
+                2
+            };
+            assert_eq!(kinds, all[..count]);
             assert_eq!(objects[1]["metadata"]["name"], json!(operator.name));
+            let container = &objects[1]["spec"]["template"]["spec"]["containers"][0];
+            assert_eq!(
+                container["image"],
+                json!(operator.deployment.image),
+                "{text}"
+            );
         }
         "crds/kustomization.yaml" => {
             let files = operator.crd_files.iter();
@@ -629,6 +647,8 @@ fn check_yaml(
             assert!(operator.peering.membership().is_some());
             assert_eq!(kinds, ["CustomResourceDefinition"; 2]);
         }
+        "deploy/base/network-policy.yaml" => assert_eq!(kinds, ["NetworkPolicy"]),
+        "deploy/base/monitoring.yaml" => assert_eq!(kinds, ["Service", "ServiceMonitor"]),
         "deploy/base/webhooks.yaml" => {
             assert_eq!(kinds.len(), objects.len());
             let webhooks: usize = operator.kinds.iter().map(|kind| kind.webhooks.len()).sum();
@@ -651,8 +671,22 @@ const LISTED: &[(&str, &str, &str)] = &[
     ("deploy/base/crds.yaml", "deploy/base/", "crds.yaml"),
     ("deploy/base/peering.yaml", "deploy/base/", "peering.yaml"),
     ("deploy/base/rbac.yaml", "deploy/base/", "rbac.yaml"),
-    ("deploy/base/deployment.yaml", "deploy/base/", "deployment.yaml"),
+    (
+        "deploy/base/deployment.yaml",
+        "deploy/base/",
+        "deployment.yaml",
+    ),
     ("deploy/base/webhooks.yaml", "deploy/base/", "webhooks.yaml"),
+    (
+        "deploy/base/network-policy.yaml",
+        "deploy/base/",
+        "network-policy.yaml",
+    ),
+    (
+        "deploy/base/monitoring.yaml",
+        "deploy/base/",
+        "monitoring.yaml",
+    ),
 ];
 
 fn check(input: &HostileInput) -> bool {

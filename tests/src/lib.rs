@@ -18,6 +18,7 @@
 
 pub mod fault_proxy;
 pub mod health_client;
+pub mod kubectl;
 pub mod peering;
 pub mod prometheus;
 pub mod python_kopf;
@@ -32,6 +33,7 @@ pub use kopf_cluster::{
     ChildProcess, Component, ControlPlane, PrivateControlPlane, RequestCounts, TestFailure,
     TestResult, User, audit, binaries, child_process, control_plane, pki, test_failure, user,
 };
+pub use kubectl::Kubectl;
 pub use peering::PeeringObject;
 pub use python_kopf::PythonKopf;
 pub use sandbox::{Objects, Sandbox, eventually, try_eventually};

@@ -56,7 +56,9 @@ impl PeeringObject {
 
     /// The peering in the namespace of the sandbox, which an operator created.
     pub async fn existing(sandbox: &Sandbox, name: &str) -> Result<Self, TestFailure> {
-        let objects = sandbox.objects(&format!("{GROUP}/v1"), "KopfPeering").await?;
+        let objects = sandbox
+            .objects(&format!("{GROUP}/v1"), "KopfPeering")
+            .await?;
         objects.get(name).await?;
         Ok(Self {
             objects,

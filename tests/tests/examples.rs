@@ -26,6 +26,8 @@ mod handlers;
 mod hooks;
 #[path = "examples/indexing.rs"]
 mod indexing;
+#[path = "examples/kubectl.rs"]
+mod kubectl;
 #[path = "examples/minimal.rs"]
 mod minimal;
 #[path = "examples/peering.rs"]

@@ -48,9 +48,8 @@ pub(super) fn lower(
     diagnostics: &mut Diagnostics,
 ) -> DeploymentOptions {
     let section = manifest.operator.deploy.clone().unwrap_or_default();
-    let flag = |it: &Option<crate::load::manifest::Spanned<bool>>| {
-        it.as_ref().is_some_and(|it| it.value)
-    };
+    let flag =
+        |it: &Option<crate::load::manifest::Spanned<bool>>| it.as_ref().is_some_and(|it| it.value);
     let default = if election.is_some() {
         ELECTED_REPLICAS
     } else {
@@ -100,7 +99,10 @@ fn check_replicas(
     if replicas.value > 1 && election.is_none() {
         error(
             replicas.span,
-            format!("{} replicas would handle every object at once", replicas.value),
+            format!(
+                "{} replicas would handle every object at once",
+                replicas.value
+            ),
             "they do not know of each other",
             "add `leader_election: {}` to `operator`: one replica works, and the others wait",
         );

@@ -60,14 +60,12 @@ pub fn deployment(operator: &Operator) -> String {
                 .with("seccompProfile", strategy("RuntimeDefault")),
         )
         .with("containers", Yaml::list([container(operator)]));
-    let spec = spec
-        .with("selector", selector(name))
-        .with(
-            "template",
-            YamlMap::default()
-                .with("metadata", YamlMap::default().with("labels", labels(name)))
-                .with("spec", pod),
-        );
+    let spec = spec.with("selector", selector(name)).with(
+        "template",
+        YamlMap::default()
+            .with("metadata", YamlMap::default().with("labels", labels(name)))
+            .with("spec", pod),
+    );
     let namespace = YamlMap::object("v1", "Namespace").with("metadata", metadata(name, None));
     let deployment = YamlMap::object("apps/v1", "Deployment")
         .with(
@@ -114,7 +112,10 @@ pub fn network_policy(operator: &Operator) -> Option<String> {
     let spec = YamlMap::default()
         .with("podSelector", selector(name))
         .with("policyTypes", Yaml::flow(["Ingress"]))
-        .with("ingress", Yaml::list([YamlMap::default().with("ports", ports)]));
+        .with(
+            "ingress",
+            Yaml::list([YamlMap::default().with("ports", ports)]),
+        );
     let policy = YamlMap::object("networking.k8s.io/v1", "NetworkPolicy")
         .with("metadata", metadata(name, Some(name)))
         .with("spec", spec);
@@ -244,8 +245,8 @@ pub fn kustomization(operator: &Operator, has_children: bool) -> String {
         "This file is yours. `base` follows from kopf.yaml; what you want otherwise, such as more memory,",
         "goes into `patches`, and more objects into `resources`.",
     ];
-    let map = YamlMap::object(KUSTOMIZE_VERSION, "Kustomization")
-        .with("resources", Yaml::list(files));
+    let map =
+        YamlMap::object(KUSTOMIZE_VERSION, "Kustomization").with("resources", Yaml::list(files));
     yaml::documents(&[(why, map)])
 }
 

@@ -123,7 +123,11 @@ fn other_objects_beside_a_definition_are_not_applied() {
     assert!(!list.contains("../crds"), "{list}");
     let base = shell.read("widgets/deploy/base/kustomization.yaml");
     assert!(base.contains("  - crds.yaml\n"), "{base}");
-    assert!(!shell.read("widgets/deploy/base/crds.yaml").contains("secrets"));
+    assert!(
+        !shell
+            .read("widgets/deploy/base/crds.yaml")
+            .contains("secrets")
+    );
 }
 
 #[test]
@@ -290,7 +294,8 @@ fn a_change_of_the_manifest_reaches_the_deployment() {
         assert!(text.contains(part), "{part} in {text}");
     }
     let list = shell.read("deploy/base/kustomization.yaml");
-    let files = "  - rbac.yaml\n  - deployment.yaml\n  - network-policy.yaml\n  - monitoring.yaml\n";
+    let files =
+        "  - rbac.yaml\n  - deployment.yaml\n  - network-policy.yaml\n  - monitoring.yaml\n";
     assert!(list.ends_with(files), "{list}");
 }
 

@@ -140,11 +140,14 @@ pub(crate) fn lines_with(operator: &ChildProcess, markers: &[&str]) -> Vec<Strin
 
 fn definitions_and_permissions(folder: &Path) -> Result<Vec<PathBuf>, TestFailure> {
     let mut files = Vec::new();
-    for folder in ["crds", "deploy"].map(|name| folder.join(name)) {
+    for folder in ["crds", "deploy", "deploy/base"].map(|name| folder.join(name)) {
         // Not every operator has definitions.
         for entry in std::fs::read_dir(folder).into_iter().flatten() {
             let path = entry?.path();
-            if !path.ends_with("kustomization.yaml") && !path.ends_with("deployment.yaml") {
+            let is_other = path.is_dir()
+                || path.ends_with("kustomization.yaml")
+                || path.ends_with("deployment.yaml");
+            if !is_other {
                 files.push(path);
             }
         }
