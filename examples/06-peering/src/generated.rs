@@ -17,7 +17,7 @@ where
 {
     let state = SharedState::new(state);
     Operator::new("peering-operator")
-        .peering(PeeringSettings::named("peering-example"))
+        .peering(PeeringSettings::created("peering-example"))
         .resource(kopf_example::resource(&state))
         .crd(include_str!("../crds/kopfexamples.yaml"))
 }

@@ -7,8 +7,8 @@ use kopf_core::handler::watch_selectors::WatchSelectors;
 use kopf_core::machine::request::{PatchContent, PatchEndpoint};
 use kopf_core::peering::{ClockReading, OwnPeer, Peer, PeeringDecision, Peers, removal};
 use kube::Client;
-use serde_json::{Value, json};
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use tracing::warn;
 
 use crate::client::requests::{self, KindApi};

@@ -44,7 +44,7 @@ where
             lifetime: Duration::from_secs(90),
             stealth: true,
             ties: Ties::FirstIdentity,
-            ..PeeringSettings::named("everything")
+            ..PeeringSettings::created("everything")
         })
         .leader_election(LeaderElectionSettings {
             name: Some("the-one".to_owned()),
