@@ -20,18 +20,20 @@ const CRATES: [(&str, &str); 4] = [
 /// The files and folders of each crate; unit tests are left out.
 const PARTS: [&str; 3] = ["build.rs", "kubernetes", "src"];
 
-/// A package has no folder with a Cargo.toml: there, the manifests have this name.
+/// A package has no folder with a Cargo.toml: in `runtime-sources`, which links to the sources of this
+/// repository, the manifests have this name.
 const PACKAGED_MANIFEST: &str = "Cargo.toml.in";
 
 type SourceFiles = Vec<(String, String)>;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let generator = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
-    let packaged = generator.join("runtime-sources");
-    let root = if packaged.is_dir() {
-        packaged
+    let repository = generator.join("..");
+    let is_packaged = !repository.join("runtime/core/Cargo.toml").is_file();
+    let root = if is_packaged {
+        generator.join("runtime-sources")
     } else {
-        generator.join("..")
+        repository
     };
     let workspace = read_manifest(&root)?;
     let mut files = SourceFiles::new();
@@ -44,7 +46,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let out = PathBuf::from(env::var("OUT_DIR")?);
     fs::write(out.join("runtime_sources.rs"), format!("&{files:?}"))?;
-    set_origin(&generator);
+    if is_packaged {
+        println!("cargo::rustc-env=KOPF_GEN_FROM_REGISTRY=1");
+    } else {
+        set_origin(&generator);
+    }
     Ok(())
 }
 
@@ -93,6 +99,9 @@ fn standalone(mut manifest: DocumentMut, folder: &str, workspace: &DocumentMut) 
             if is_inherited(item) {
                 *item = inherited["package"][key.get()].clone();
             }
+        }
+        for key in ["readme", "keywords", "categories", "exclude"] {
+            package.remove(key);
         }
         // It is a copy: never publish it under its name.
         package["publish"] = value(false);
@@ -164,11 +173,8 @@ fn add_features(present: &mut Array, added: &Value) {
     present.fmt();
 }
 
-/// Tells the program where it comes from: a registry, or a commit that others can fetch.
+/// Tells the program the commit that it comes from, if others can fetch it.
 fn set_origin(generator: &Path) {
-    if generator.join(".cargo_vcs_info.json").is_file() {
-        println!("cargo::rustc-env=KOPF_GEN_FROM_REGISTRY=1");
-    }
     if let Some((remote, commit)) = published_commit(generator) {
         println!("cargo::rustc-env=KOPF_GEN_REMOTE={remote}");
         println!("cargo::rustc-env=KOPF_GEN_COMMIT={commit}");
