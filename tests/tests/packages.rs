@@ -1,0 +1,6 @@
+//! What leaves this repository: the packages of the crates, and the image of an operator.
+
+#[path = "packages/crates.rs"]
+mod crates;
+#[path = "packages/image.rs"]
+mod image;
