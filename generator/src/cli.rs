@@ -8,6 +8,7 @@ mod crate_folder;
 mod crd_inputs;
 mod definition_fix;
 mod draft;
+mod earlier_state;
 mod exit_status;
 mod explain;
 mod generate;

@@ -1,6 +1,7 @@
 //! Reads CustomResourceDefinitions and the manifest `kopf.yaml`, and writes a typed operator crate.
 
 pub mod cli;
+pub mod compatibility;
 pub mod dependencies;
 pub mod diagnostic;
 pub mod diff;

@@ -8,10 +8,16 @@ use clap::Args;
 use super::console::{Console, PrintedNotes};
 use super::crate_folder::find_root;
 use super::draft::{CrateDraft, LoadedOperator};
+use super::earlier_state::{self, EarlierState};
 use super::exit_status::CommandStatus;
+use crate::compatibility::{self, CurrentDefinitions};
+use crate::diagnostic::{Diagnostics, Sources};
+use crate::load::yaml::{self, Dialect};
+use crate::model::operator::Operator;
 use crate::model::rbac::{self, RbacRule};
 use crate::suggest::did_you_mean;
 use crate::view;
+use crate::view::crds::CRD_FOLDER;
 
 /// Check kopf.yaml and the CRDs that it names; write nothing
 #[derive(Debug, Args)]
@@ -19,6 +25,9 @@ pub(super) struct ValidateArgs {
     /// The manifest; by default kopf.yaml here or in the nearest folder above
     #[arg(short, long, value_name = "FILE")]
     manifest: Option<PathBuf>,
+    /// List the changes of CRDs since this revision in git that break stored objects or clients
+    #[arg(long, value_name = "REV")]
+    against: Option<String>,
 }
 
 /// Print the permissions that the operator needs, each with its reason
@@ -50,10 +59,24 @@ pub(super) fn validate(args: &ValidateArgs, console: &mut Console) -> CommandSta
     match load(args.manifest.as_deref(), console) {
         Ok(LoadedOperator {
             operator,
-            sources,
+            mut sources,
             mut diagnostics,
         }) => {
+            if let Some(revision) = &args.against {
+                let root = match find_root(args.manifest.as_deref()) {
+                    Ok(root) => root,
+                    Err(message) => return console.fail(&message),
+                };
+                let compared = compare(&root, revision, &operator, &mut sources, &mut diagnostics);
+                if let Err(error) = compared {
+                    return console.fail_with(&error);
+                }
+            }
             diagnostics.sort();
+            if diagnostics.has_errors() {
+                console.print_diagnostics(&diagnostics, &sources, PrintedNotes::None);
+                return CommandStatus::Invalid;
+            }
             console.print_diagnostics(&diagnostics, &sources, PrintedNotes::None);
             let handlers: usize = operator.kinds.iter().map(|kind| kind.handlers.len()).sum();
             let kinds = operator.kinds.len();
@@ -65,6 +88,51 @@ pub(super) fn validate(args: &ValidateArgs, console: &mut Console) -> CommandSta
         }
         Err(status) => status,
     }
+}
+
+/// Compares the definitions of the operator with those of a revision.
+fn compare(
+    root: &Path,
+    revision: &str,
+    operator: &Operator,
+    sources: &mut Sources,
+    diagnostics: &mut Diagnostics,
+) -> Result<(), earlier_state::Error> {
+    let state = EarlierState::find(root, revision)?;
+    let mut paths = state.files(CRD_FOLDER)?;
+    for file in &operator.crd_files {
+        paths.extend(state.files(&file.path)?);
+    }
+    paths.sort();
+    paths.dedup();
+    // Errors in an earlier text are not of interest any more.
+    let mut ignored = Diagnostics::new();
+    let mut earlier = Vec::new();
+    for path in paths {
+        let text = state.read(&path)?;
+        let source = sources.add(format!("{revision}:{path}"), text);
+        earlier.extend(yaml::parse(
+            sources,
+            source,
+            Dialect::Kubernetes,
+            &mut ignored,
+        ));
+    }
+    let files = operator.crd_files.iter().map(|file| {
+        let source = sources.add(file.path.as_str(), file.text.clone());
+        let documents = yaml::parse(sources, source, Dialect::Kubernetes, &mut ignored);
+        (source, documents)
+    });
+    let files: Vec<_> = files.collect();
+    let current: Vec<_> = files
+        .iter()
+        .map(|(source, documents)| CurrentDefinitions {
+            source: *source,
+            documents,
+        })
+        .collect();
+    compatibility::compare(&earlier, &current, diagnostics);
+    Ok(())
 }
 
 pub(super) fn rbac(args: &RbacArgs, console: &mut Console) -> CommandStatus {

@@ -105,6 +105,13 @@ codes! {
     /// The API server rejects a definition with such a name, and generated code and permissions
     /// contain the name. The message repeats the reason of the API server.
     InvalidName = "KG0208",
+    /// A definition rejects or drops what an earlier one accepted.
+    ///
+    /// `kopf-gen validate --against REV` compares the definitions with those of a revision in git.
+    /// Objects that are stored in the cluster were accepted by the earlier definition: a field that
+    /// is gone is dropped from them, and an object that does not fit cannot be written any more, not
+    /// even by the operator. Add a new version with a conversion, or allow both.
+    BreakingChange = "KG0209",
     /// A schema is not structural.
     ///
     /// The API server rejects a `v1` definition in which a value has no `type` (unless it is

@@ -446,3 +446,42 @@ fn a_definition_has_a_limited_number_of_warnings() {
     let rest = "the API server rejects this definition for 30 more reasons";
     assert!(output.contains(rest), "{output}");
 }
+
+#[test]
+fn validate_against_a_revision_lists_what_breaks_stored_objects() {
+    let shell = Shell::with_operator();
+    let git = |arguments: &[&str]| {
+        let mut git = std::process::Command::new("git");
+        let identity = ["-c", "user.name=t", "-c", "user.email=t@example.com"];
+        let output = git
+            .current_dir(&shell.here)
+            .args(identity)
+            .args(arguments)
+            .output()
+            .expect("git is installed");
+        assert!(output.status.success(), "{output:?}");
+    };
+    git(&["init", "--quiet"]);
+    git(&["add", "."]);
+    git(&["commit", "--quiet", "--message", "first"]);
+    let same = shell.run(&["validate", "--against", "HEAD"]);
+    assert!(same.starts_with("exit 0"), "{same}");
+    let crd = shell.read("crds/widget.yaml");
+    let narrower = crd.replace("{type: integer}", "{type: integer, maximum: 5}");
+    assert_ne!(crd, narrower);
+    shell.write("crds/widget.yaml", &narrower);
+    insta::assert_snapshot!(shell.run(&["validate", "--against", "HEAD"]), @r"
+    exit 1
+    error[KG0209]: widgets.example.com: `maximum` of `v1.spec.size` allows less
+      --> crds/widget.yaml:16:69
+       |
+    16 |             spec: {type: object, properties: {size: {type: integer, maximum: 5}, names: {type: array, items: {type: string}}}}
+       |                                                                     ^^^^^^^ stored objects may not fit
+    ");
+    let option = shell.run(&["validate", "--against=--all"]);
+    assert!(option.contains("git does not know `--all`"), "{option}");
+    insta::assert_snapshot!(shell.run(&["validate", "--against", "nothing"]), @r"
+    exit 1
+    error: git does not know `nothing`: Needed a single revision
+    ");
+}
