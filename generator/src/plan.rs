@@ -17,7 +17,9 @@ use crate::types;
 use crate::view::cluster_test::ClusterTestView;
 use crate::view::deploy::{DockerfileView, DockerignoreView, ReadmeView};
 use crate::view::scaffold::{CargoView, GitignoreView, HandlersView, KindHandlersView, MainView};
-use crate::view::{child, hooks, indices, kind as kind_view, operator as operator_view, workload};
+use crate::view::{
+    child, ci, hooks, indices, kind as kind_view, operator as operator_view, workload,
+};
 
 pub(crate) use deployment::{CRD_KUSTOMIZATION, DEPLOYMENT, KUSTOMIZATION};
 pub(crate) use file::text;
@@ -35,6 +37,15 @@ pub enum InitialHandlers {
     Stubs,
     /// They create and update a child for each object.
     Children,
+}
+
+/// A CI system that a new crate gets a file for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CiSystem {
+    /// A workflow of GitHub Actions.
+    GitHub,
+    /// A pipeline of GitLab.
+    GitLab,
 }
 
 /// The environment of a new crate.
@@ -177,6 +188,17 @@ pub fn new_crate(
     .chain(children.into_iter().flatten())
     .chain(tested)
     .collect()
+}
+
+/// Plans the file of a CI system, in which `install` installs kopf-gen.
+#[must_use]
+pub fn ci_file(system: CiSystem, install: &str) -> PlannedFile {
+    match system {
+        CiSystem::GitHub => {
+            PlannedFile::scaffold(inside(".github/workflows/ci.yaml"), ci::github(install))
+        }
+        CiSystem::GitLab => PlannedFile::scaffold(inside(".gitlab-ci.yml"), ci::gitlab(install)),
+    }
 }
 
 /// The handlers of the preset `child`, and their permissions.

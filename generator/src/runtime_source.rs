@@ -100,6 +100,27 @@ impl RuntimeSource {
         Ok(Self::folder(&checkout, dir).unwrap_or(Self::Vendored))
     }
 
+    /// The shell command that installs a kopf-gen of the same source.
+    #[must_use]
+    pub fn install_command(&self) -> String {
+        let version = match self {
+            Self::Git { url, revision } => {
+                let revision = revision.iter().map(|it| format!(" --rev {}", quoted(it)));
+                let revision: String = revision.collect();
+                return format!(
+                    "cargo install --locked --git {}{revision} kopf-gen",
+                    quoted(url)
+                );
+            }
+            Self::Registry { version } => version,
+            Self::Vendored | Self::Folder(_) => env!("CARGO_PKG_VERSION"),
+        };
+        format!(
+            "cargo install --locked kopf-gen --version {}",
+            quoted(version)
+        )
+    }
+
     /// A published version.
     ///
     /// # Errors
@@ -217,6 +238,16 @@ fn is_requirement(text: &str) -> bool {
 
 fn toml_string(text: &str) -> String {
     TomlStringBuilder::new(text).as_basic().to_toml_value()
+}
+
+/// A word of a shell command.
+fn quoted(word: &str) -> String {
+    let is_plain = |it: char| it.is_ascii_alphanumeric() || "-_./:@+=".contains(it);
+    if word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
 }
 
 #[cfg(test)]

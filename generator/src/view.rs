@@ -1,6 +1,7 @@
 //! The values that the templates print; only layout is decided here.
 
 pub mod child;
+pub mod ci;
 pub mod cluster_test;
 pub mod crds;
 mod default_value;

@@ -1,15 +1,12 @@
-//! Builds the real kubectl from its Go modules, and runs it.
+//! Runs the real kubectl.
 
-use std::fs::{self, File};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::binaries::Environment;
+use crate::go_program::{self, GoModule};
 use crate::test_failure::TestFailure;
 
-/// The Go module of kubectl: its requirements, their checksums, its program.
-const MODULE: [(&str, &str); 3] = [
+const MODULE: GoModule = [
     ("go.mod", include_str!("../kubectl/go.mod")),
     ("go.sum", include_str!("../kubectl/go.sum")),
     ("main.go", include_str!("../kubectl/main.go")),
@@ -24,38 +21,9 @@ pub struct Kubectl {
 // === impl Kubectl ===
 
 impl Kubectl {
-    /// Builds kubectl into the cache once; later calls, also from other processes, find it there.
+    /// Builds kubectl, or finds it in the cache.
     pub async fn obtain() -> Result<Self, TestFailure> {
-        tokio::task::spawn_blocking(|| Self::build(&Environment::from_process(None).folders.cache))
-            .await?
-    }
-
-    fn build(cache: &Path) -> Result<Self, TestFailure> {
-        let folder = cache.join("kubectl");
-        fs::create_dir_all(&folder)?;
-        let lock = File::create(folder.join("lock"))?;
-        lock.lock()?;
-        let program = folder.join("kubectl");
-        if program.exists() && has_module(&folder) {
-            return Ok(Self { program });
-        }
-        for (name, text) in MODULE {
-            fs::write(folder.join(name), text)?;
-        }
-        let unfinished = folder.join("kubectl.unfinished");
-        let go = Command::new("go")
-            .current_dir(&folder)
-            .env("CGO_ENABLED", "0")
-            .args(["build", "-trimpath", "-ldflags", "-s -w", "-o"])
-            .arg(&unfinished)
-            .arg(".")
-            .output()
-            .map_err(|error| TestFailure::new(format!("`go` could not be run: {error}")))?;
-        if !go.status.success() {
-            let errors = String::from_utf8_lossy(&go.stderr).into_owned();
-            return Err(TestFailure::new(format!("kubectl was not built: {errors}")));
-        }
-        fs::rename(&unfinished, &program)?;
+        let program = go_program::obtain("kubectl", MODULE).await?;
         Ok(Self { program })
     }
 
@@ -72,13 +40,4 @@ impl Kubectl {
         }
         Ok(String::from_utf8(output.stdout)?)
     }
-}
-
-/// Whether the program in a folder was built from the module of today.
-fn has_module(folder: &Path) -> bool {
-    let is_same = |(name, text): &(&str, &str)| {
-        let found: io::Result<String> = fs::read_to_string(folder.join(name));
-        found.is_ok_and(|found| found == *text)
-    };
-    MODULE.iter().all(is_same)
 }

@@ -16,7 +16,9 @@
 //!
 //! A test that breaks things starts a [`PrivateControlPlane`] instead.
 
+pub mod actionlint;
 pub mod fault_proxy;
+mod go_program;
 pub mod health_client;
 pub mod kubectl;
 pub mod peering;

@@ -1,5 +1,7 @@
 //! What leaves this repository: the packages of the crates, and the image of an operator.
 
+#[path = "packages/ci.rs"]
+mod ci;
 #[path = "packages/crates.rs"]
 mod crates;
 #[path = "packages/image.rs"]

@@ -13,7 +13,7 @@ use super::exit_status::CommandStatus;
 use super::runtime::HINT;
 use super::runtime_args::RuntimeArgs;
 use super::write_plan::{WriteMode, apply_plan};
-use crate::plan::InitialHandlers;
+use crate::plan::{self, CiSystem, InitialHandlers, PlannedFile};
 use crate::write::EditPolicy;
 
 /// Create an operator crate that builds and runs at once
@@ -30,10 +30,22 @@ pub(super) struct NewCrateArgs {
     /// The first handlers
     #[arg(long, value_name = "PRESET", default_value = "minimal")]
     preset: Preset,
+    /// Also write the file of a CI system: build, tests on a control plane, image, `generate --check`
+    #[arg(long, value_name = "SYSTEM")]
+    ci: Vec<CiArg>,
     #[command(flatten)]
     fix: FixArgs,
     #[command(flatten)]
     runtime: RuntimeArgs,
+}
+
+/// A CI system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(super) enum CiArg {
+    /// GitHub Actions
+    Github,
+    /// GitLab
+    Gitlab,
 }
 
 /// The first handlers of a new crate.
@@ -50,7 +62,8 @@ pub(super) enum Preset {
 pub(super) fn run(args: &NewCrateArgs, console: &mut Console) -> CommandStatus {
     match prepare(args, console) {
         Ok((draft, name)) => match draft.plan(&args.runtime, console) {
-            Ok(plan) => {
+            Ok(mut plan) => {
+                plan.files.extend(ci_files(args));
                 let status = apply_plan(
                     &args.dir,
                     &plan,
@@ -73,6 +86,23 @@ pub(super) fn run(args: &NewCrateArgs, console: &mut Console) -> CommandStatus {
         },
         Err(status) => status,
     }
+}
+
+fn ci_files(args: &NewCrateArgs) -> Vec<PlannedFile> {
+    let Ok(source) = args.runtime.source(&args.dir) else {
+        return Vec::new();
+    };
+    let mut systems = args.ci.clone();
+    systems.sort_unstable();
+    systems.dedup();
+    let files = systems.into_iter().map(|system| {
+        let system = match system {
+            CiArg::Github => CiSystem::GitHub,
+            CiArg::Gitlab => CiSystem::GitLab,
+        };
+        plan::ci_file(system, &source.install_command())
+    });
+    files.collect()
 }
 
 /// Says where the runtime comes from, as a crate that builds only here is a surprise elsewhere.
