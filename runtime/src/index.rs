@@ -1,7 +1,8 @@
 //! Indices as handlers see them: values of objects found by a key, kept in memory.
 //!
 //! A writer waits until there is no reader, without blocking new readers: a reader never waits
-//! for a waiting writer, so a thread that reads an index may read it again.
+//! for a waiting writer, so a thread that reads an index may read it again. A reader that ends
+//! wakes the writers.
 
 pub(crate) mod list_gate;
 pub(crate) mod update;
@@ -14,6 +15,7 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, TryLockError};
 
 use kopf_core::index::IndexTable as ObjectEntries;
+use tokio::sync::Notify;
 
 use crate::handler::error::HandlerError;
 use crate::watch::ObjectKey;
@@ -62,17 +64,27 @@ pub struct IndexView<I: Index> {
 /// It cannot be held across an `await`.
 pub struct IndexSnapshot<'a, I: Index> {
     entries: RwLockReadGuard<'a, ObjectEntries<Arc<ObjectKey>, I::Key, I::Value>>,
+    /// Dropped after the entries are unlocked, because fields are dropped in their order.
+    _wakes_writers: WakesWriters<'a>,
 }
+
+/// Wakes the writers of an index when it is dropped.
+struct WakesWriters<'a>(&'a Notify);
 
 /// The entries of one index.
 struct IndexStorage<I: Index> {
     entries: RwLock<ObjectEntries<Arc<ObjectKey>, I::Key, I::Value>>,
+    /// Notified when a reader has ended.
+    reader_ended: Arc<Notify>,
 }
 
 /// The new entries of an object for an index.
 pub(crate) trait IndexUpdate: Send {
     /// Puts them into the index; false if there are readers.
     fn try_apply(&mut self, object: &Arc<ObjectKey>) -> bool;
+
+    /// Notified when a reader of the index has ended.
+    fn reader_ended(&self) -> Arc<Notify>;
 }
 
 struct NewEntries<I: Index> {
@@ -198,6 +210,7 @@ impl<I: Index> IndexView<I> {
         let entries = self.storage.entries.read();
         IndexSnapshot {
             entries: entries.unwrap_or_else(PoisonError::into_inner),
+            _wakes_writers: WakesWriters(&self.storage.reader_ended),
         }
     }
 }
@@ -278,7 +291,16 @@ impl<I: Index> Default for IndexStorage<I> {
     fn default() -> Self {
         Self {
             entries: RwLock::default(),
+            reader_ended: Arc::default(),
         }
+    }
+}
+
+// === impl WakesWriters ===
+
+impl Drop for WakesWriters<'_> {
+    fn drop(&mut self) {
+        self.0.notify_waiters();
     }
 }
 
@@ -293,6 +315,10 @@ impl<I: Index> IndexUpdate for NewEntries<I> {
         };
         entries.replace(object, self.entries.drain(..));
         true
+    }
+
+    fn reader_ended(&self) -> Arc<Notify> {
+        Arc::clone(&self.view.storage.reader_ended)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Evaluates the index functions for one object, and applies their results to the indices.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,12 +28,6 @@ use crate::process::execute::report;
 use crate::registration::function::index::IndexFunction;
 use crate::task::panic_message;
 use crate::watch::ObjectKey;
-
-/// Attempts to write to an index that is being read, before there is a pause between them.
-const IMMEDIATE_TRIES: u32 = 16;
-
-/// The pause between further attempts.
-const READER_PAUSE: Duration = Duration::from_millis(1);
 
 /// One index of a kind with its function.
 #[derive(Clone)]
@@ -237,13 +232,57 @@ impl IndexEvaluator {
 
 /// Waits until there is no reader, without blocking new readers.
 async fn apply(mut update: Box<dyn IndexUpdate>, key: &Arc<ObjectKey>) {
-    let mut tries = 0;
-    while !update.try_apply(key) {
-        tries += 1;
-        if tries < IMMEDIATE_TRIES {
-            tokio::task::yield_now().await;
-        } else {
-            tokio::time::sleep(READER_PAUSE).await;
+    let reader_ended = update.reader_ended();
+    loop {
+        // A reader that ends between the attempt and the wait is noticed, too.
+        let mut ended = pin!(reader_ended.notified());
+        ended.as_mut().enable();
+        if update.try_apply(key) {
+            return;
         }
+        ended.await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::index::{Index, Indices};
+    use crate::watch::KindIndex;
+
+    struct SizesIndex;
+
+    impl Index for SizesIndex {
+        type Key = String;
+        type Value = u32;
+        const NAME: &'static str = "sizes";
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_writer_waits_for_all_readers_and_does_not_poll() {
+        let indices = Indices::default();
+        let view = indices.get(SizesIndex);
+        let update = indices.update::<SizesIndex>(vec![("x".to_owned(), 1)]);
+        let key = Arc::new(ObjectKey {
+            kind: KindIndex(0),
+            uid: "one".into(),
+            namespace: None,
+            name: "one".into(),
+        });
+        let begun = Instant::now();
+        let (first, second) = (view.read(), view.read());
+        let writer = tokio::spawn(async move { apply(update, &key).await });
+        for reader in [first, second] {
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+            assert!(!writer.is_finished(), "the index is being read");
+            drop(reader);
+        }
+        writer.await.expect("it does not panic");
+        assert_eq!(view.get("x"), [1]);
+        assert_eq!(begun.elapsed(), Duration::ZERO, "there were no pauses");
     }
 }
