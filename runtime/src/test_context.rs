@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kopf_core::admission::Operation;
+use kopf_core::admission::review::ReviewRequest;
 use kopf_core::background::stopping::StopReason;
 use kopf_core::cause::detect::ObservedChange;
 use kopf_core::cause::{Reason, Subject};
@@ -37,7 +38,7 @@ use crate::context::change::{ChangeContext, ChangeInputs};
 use crate::context::daemon::DaemonContext;
 use crate::context::event::{EventContext, EventInputs};
 use crate::context::field::FieldContext;
-use crate::context::filter::{FilterContext, FilterMemo, FilterScope};
+use crate::context::filter::{FilterContext, FilterMemo, FilterScope, FilteredRequest};
 use crate::context::index::{IndexContext, IndexInputs};
 use crate::context::mutation::MutationContext;
 use crate::context::stop::{Signal, StopSignal};
@@ -90,6 +91,7 @@ pub struct TestContext {
     memo: Option<AnyMemo>,
     indices: Indices,
     client: Option<Client>,
+    user: Option<String>,
     stop: Arc<Signal>,
 }
 
@@ -128,6 +130,7 @@ impl TestContext {
             memo: None,
             indices: Indices::default(),
             client: None,
+            user: None,
             stop: Arc::new(Signal::default()),
         }
     }
@@ -203,6 +206,12 @@ impl TestContext {
     /// The client for requests of the handler. The default one refuses all.
     pub fn client(mut self, client: Client) -> Self {
         self.client = Some(client);
+        self
+    }
+
+    /// The user of a request, for webhooks and for their filters: filters have a request then.
+    pub fn user(mut self, name: impl Into<String>) -> Self {
+        self.user = Some(name.into());
         self
     }
 
@@ -313,10 +322,15 @@ impl TestContext {
         condition: impl FnOnce(&FilterContext<'_, K>) -> bool,
     ) -> bool {
         let inputs = self.change_inputs();
+        let request = self.user.as_ref().map(|_| FilteredRequest {
+            request: self.review(),
+            caller: Arc::default(),
+        });
         let scope = FilterScope {
             indices: self.indices,
             memo: FilterMemo::of_object(self.memo.as_ref()),
             param: None,
+            request,
         };
         let cause = inputs.situation.cause();
         let subject = Subject::change(&cause).with_context(&scope);
@@ -414,8 +428,7 @@ impl TestContext {
         }
     }
 
-    fn review_inputs(self) -> ReviewInputs {
-        let scope = self.scope();
+    fn review(&self) -> Arc<ReviewRequest> {
         let (operation, old) = match &self.old {
             FormerState::Known(old) => (Operation::Update, Some(old)),
             FormerState::Absent | FormerState::Hashed(_) => (Operation::Create, None),
@@ -426,13 +439,17 @@ impl TestContext {
             "name": self.object["metadata"]["name"],
             "namespace": self.object["metadata"]["namespace"],
             "operation": operation.to_string(),
-            "userInfo": {},
+            "userInfo": {"username": self.user.as_deref().unwrap_or_default()},
             "object": self.object,
             "oldObject": old,
         });
-        let request = serde_json::from_value(request).expect("a review has these fields");
+        Arc::new(serde_json::from_value(request).expect("a review has these fields"))
+    }
+
+    fn review_inputs(self) -> ReviewInputs {
+        let scope = self.scope();
         ReviewInputs {
-            request: Arc::new(request),
+            request: self.review(),
             caller: Arc::new(Caller::default()),
             client: scope.services.client.clone(),
             indices: self.indices.clone(),

@@ -7,7 +7,7 @@ pub mod review;
 pub mod rotation;
 pub mod serving_replicas;
 
-use std::{fmt, time::Duration};
+use std::{any::Any, fmt, time::Duration};
 
 use serde::Deserialize;
 
@@ -254,12 +254,13 @@ impl WebhookSpec {
             new: reviewed.new,
             diff: &diff,
         };
-        self.filters.matches(&Subject::change(&cause), false)
+        let subject = Subject::change(&cause).with_context(reviewed.context);
+        self.filters.matches(&subject, false)
     }
 }
 
 /// An object before and after a request, for filters.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct ReviewedObject<'a> {
     /// The object as it will be, or as it was if it is being deleted.
     pub body: &'a serde_json::Value,
@@ -267,6 +268,8 @@ pub struct ReviewedObject<'a> {
     pub old: &'a Baseline,
     /// The object after the request.
     pub new: &'a Essence,
+    /// The runtime's own data for predicates, such as the request.
+    pub context: &'a (dyn Any + Send + Sync),
 }
 
 #[cfg(test)]

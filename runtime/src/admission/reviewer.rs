@@ -19,7 +19,7 @@ use tracing::{Instrument as _, debug, error, info_span};
 
 use super::selected_kinds::SelectedKinds;
 use crate::client::resource::{KindSpec, ResourceDescription, ResourceTarget};
-use crate::context::filter::{FilterMemo, FilterScope};
+use crate::context::filter::{FilterMemo, FilterScope, FilteredRequest};
 use crate::context::validation::{Caller, ReviewInputs, ReviewedStates};
 use crate::handler::memo::{AnyMemo, Memos};
 use crate::health::metrics::{Metrics, ReviewOutcome, WebhookMetrics};
@@ -107,6 +107,7 @@ impl Reviewer {
                 indices: lookup.indices.clone(),
                 memo: FilterMemo::of_kind(webhook.memos.as_ref()),
                 param: webhook.param.clone(),
+                request: None,
             };
             filter_scope.bind(&mut webhook.spec.filters);
             let path = selected.configured(&target, &webhook.spec).path();
@@ -259,16 +260,21 @@ impl WebhookRoutes {
             return conclude(spec, ReviewResult::failed(message));
         }
         let mut states = None;
+        let caller = Arc::new(caller);
         if spec.is_conditional() {
             let read = ReviewedStates::read(request);
-            if !matches(spec, request, &read) {
+            let filtered = FilteredRequest {
+                request: Arc::clone(request),
+                caller: Arc::clone(&caller),
+            };
+            if !matches(spec, &filtered, &read) {
                 return ReviewAnswer::allowed();
             }
             states = Some(Arc::new(read));
         }
         let inputs = ReviewInputs {
             request: Arc::clone(request),
-            caller: Arc::new(caller),
+            caller,
             client: self.client.clone(),
             indices: self.lookup.indices.clone(),
             handler: spec.id.clone(),
@@ -349,7 +355,7 @@ fn conclude(spec: &WebhookSpec, result: ReviewResult) -> ReviewAnswer {
 }
 
 /// Returns true if the filters of a webhook match a request.
-fn matches(spec: &WebhookSpec, request: &ReviewRequest, states: &ReviewedStates) -> bool {
+fn matches(spec: &WebhookSpec, filtered: &FilteredRequest, states: &ReviewedStates) -> bool {
     let essence = |state: &Option<Value>| Essence::from_value(state.clone().unwrap_or_default());
     let old = match &states.old {
         Some(_) => Baseline::Known(essence(&states.old)),
@@ -359,8 +365,9 @@ fn matches(spec: &WebhookSpec, request: &ReviewRequest, states: &ReviewedStates)
         body: states.body(),
         old: &old,
         new: &essence(&states.new),
+        context: filtered,
     };
-    spec.matches(request.operation, &reviewed)
+    spec.matches(filtered.operation(), &reviewed)
 }
 
 /// The time for the webhook, so that the answer arrives before the API server gives up.

@@ -2,6 +2,10 @@
 
 use std::sync::{Arc, OnceLock};
 
+use http::HeaderMap;
+use kopf_core::admission::Operation;
+use kopf_core::admission::certificate::Certificate;
+use kopf_core::admission::review::{ReviewRequest, UserInfo};
 use kopf_core::cause::{Reason, Subject};
 use kopf_core::handler::filter::{Filters, WhenTest};
 use kopf_core::object::diff::{Baseline, Diff};
@@ -10,6 +14,7 @@ use serde_json::Value;
 
 use super::Old;
 use super::change::former;
+use super::validation::Caller;
 use crate::handler::memo::{AnyMemo, Memo, Memos, typed};
 use crate::index::{Index, IndexView, Indices};
 
@@ -26,16 +31,25 @@ pub struct FilterContext<'a, K> {
     memo: OnceLock<Option<AnyMemo>>,
 }
 
+/// The request that a filter of a webhook decides about.
+#[derive(Debug, Clone)]
+pub struct FilteredRequest {
+    pub(crate) request: Arc<ReviewRequest>,
+    pub(crate) caller: Arc<Caller>,
+}
+
 /// What the filters of one handler can read beside the object.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct FilterScope {
     pub(crate) indices: Indices,
     pub(crate) memo: FilterMemo,
     pub(crate) param: Option<Arc<Value>>,
+    /// None outside of webhooks.
+    pub(crate) request: Option<FilteredRequest>,
 }
 
 /// The source of the memo that filters read.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) enum FilterMemo {
     /// The kind has no memos.
     #[default]
@@ -70,9 +84,54 @@ impl FilterScope {
         filters.when = when.try_map(&mut |WhenTest(condition)| {
             let (condition, scope) = (Arc::clone(condition), Arc::clone(&scope));
             Some(WhenTest::new(move |subject| {
-                condition(&subject.with_context(&*scope))
+                let request = subject.context.downcast_ref::<FilteredRequest>();
+                match request {
+                    Some(request) => condition(&subject.with_context(&scope.of_request(request))),
+                    None => condition(&subject.with_context(&*scope)),
+                }
             }))
         });
+    }
+
+    fn of_request(&self, request: &FilteredRequest) -> Self {
+        Self {
+            request: Some(request.clone()),
+            ..self.clone()
+        }
+    }
+}
+
+// === impl FilteredRequest ===
+
+impl FilteredRequest {
+    /// The operation of the request.
+    pub fn operation(&self) -> Operation {
+        self.request.operation
+    }
+
+    /// The user that made the request.
+    pub fn user(&self) -> &UserInfo {
+        &self.request.user_info
+    }
+
+    /// The subresource of the request, such as `status` or `scale`; none for the object itself.
+    pub fn subresource(&self) -> Option<&str> {
+        self.request.subresource()
+    }
+
+    /// Returns true if the request is a dry run.
+    pub fn is_dry_run(&self) -> bool {
+        self.request.dry_run == Some(true)
+    }
+
+    /// The HTTP headers of the admission review.
+    pub fn headers(&self) -> &HeaderMap {
+        &self.caller.headers
+    }
+
+    /// The verified client certificate of the API server, if it sent one.
+    pub fn client_certificate(&self) -> Option<&Certificate> {
+        self.caller.certificate.as_deref()
     }
 }
 
@@ -190,6 +249,11 @@ impl<K> FilterContext<'_, K> {
     /// The value of `param` of the handler in the manifest.
     pub fn param(&self) -> Option<&Value> {
         self.scope()?.param.as_deref()
+    }
+
+    /// The request that a webhook reviews: its operation and its user; none for other handlers.
+    pub fn request(&self) -> Option<&FilteredRequest> {
+        self.scope()?.request.as_ref()
     }
 
     fn scope(&self) -> Option<&FilterScope> {

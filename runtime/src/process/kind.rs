@@ -223,6 +223,7 @@ fn declared_handlers(
             indices: indices.clone(),
             memo: FilterMemo::of_kind(memos.as_ref()),
             param: handler.param.clone(),
+            request: None,
         };
         filter_scope.bind(&mut handler.spec.filters);
         let metrics = metrics.handler(handler.spec.id.as_str(), handler.function.handler_type());

@@ -160,6 +160,13 @@ async fn a_filter_sees_the_object_its_change_and_its_memo() {
         assert_eq!(cx.old().known().and_then(size), Some(1));
         !cx.diff().is_empty() && size(cx.object()) == Some(2)
     }));
+    let is_mine = |cx: &FilterContext<'_, Value>| {
+        let request = cx.request();
+        request.is_some_and(|it| it.user().username == "me" && it.operation() == Operation::Update)
+    };
+    assert!(cx().old(&old).user("me").filter(is_mine));
+    assert!(!cx().user("me").filter(is_mine), "it is a creation");
+    assert!(!cx().old(&old).filter(is_mine), "it is no webhook");
     let is_new = |cx: &FilterContext<'_, Value>| cx.old() == Old::Absent;
     assert!(cx().filter(is_new));
     assert!(!cx().old(&old).filter(is_new));

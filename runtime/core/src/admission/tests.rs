@@ -47,6 +47,7 @@ fn filters_see_the_labels_of_the_body_and_the_field_before_and_after() {
             body: &new,
             old: &Baseline::Known(Essence::from_value(old)),
             new: &Essence::from_value(new.clone()),
+            context: &(),
         };
         spec.matches(Operation::Update, &reviewed)
     };

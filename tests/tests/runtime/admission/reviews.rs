@@ -2,11 +2,12 @@
 
 use http::{Request, header};
 use kopf_runtime::{
-    AdmissionError, AdmissionResult, Operation, Resource, ResourceSpec, Scope, StatusSubresource,
-    TextTest, ValidationContext, ValueTest, WebhookHandler,
+    AdmissionError, AdmissionResult, FilterContext, Operation, Resource, ResourceSpec, Scope,
+    StatusSubresource, TextTest, ValidationContext, ValueTest, WebhookHandler, predicate,
 };
 use kopf_tests::{TestResult, eventually};
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::Api;
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use super::fixture::{ReviewRecorder, WebhookFixture, rejection};
@@ -385,5 +386,52 @@ async fn a_connect_request_to_a_pod_can_be_denied() -> TestResult {
             .ends_with("CONNECT \"PodExecOptions\" [\"ls\"]"),
         "{status:?}"
     );
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn filters_of_webhooks_read_operation_and_user_of_the_request() -> TestResult {
+    fn is_foreign_update(_: &ReviewRecorder, cx: &FilterContext<'_, Value>) -> bool {
+        cx.request().is_some_and(|request| {
+            assert!(request.headers().contains_key("user-agent"));
+            let is_named = request.user().username.contains("stranger");
+            is_named && request.operation() == Operation::Update && !request.is_dry_run()
+        })
+    }
+    let fixture = WebhookFixture::new("filtered-requests").await?;
+    let foreign = predicate::when(&fixture.recorder, is_foreign_update);
+    let resource = fixture
+        .with_check(WebhookHandler::new("all"))
+        .validate(WebhookHandler::new("foreign").when(foreign), |it, cx| {
+            Box::pin(it.check(cx))
+        });
+    let operator = fixture
+        .start_and_wait(resource, fixture.local_server())
+        .await?;
+    let stranger = fixture.sandbox.administrator("stranger");
+    let stranger = fixture.sandbox.control_plane().client(&stranger).await?;
+    let resource = fixture.widgets.resource();
+    let as_stranger: Api<DynamicObject> =
+        Api::namespaced_with(stranger, fixture.sandbox.namespace(), resource);
+    let mut one = DynamicObject::new("one", resource);
+    one.data = json!({"spec": {"size": 1}});
+    as_stranger.create(&PostParams::default(), &one).await?;
+    let grow = |size: u32| Patch::Merge(json!({"spec": {"size": size}}));
+    let params = PatchParams::default();
+    fixture
+        .widgets
+        .merge("one", json!({"spec": {"size": 2}}))
+        .await?;
+    let dry_run = params.clone().dry_run();
+    as_stranger.patch("one", &dry_run, &grow(3)).await?;
+    as_stranger.patch("one", &params, &grow(4)).await?;
+    let reviews = fixture.recorder.reviews_of("one");
+    let of = |webhook: &str| {
+        let of_webhook = reviews.iter().filter(|it| it.webhook == webhook);
+        of_webhook.map(|it| it.new.clone()).collect::<Vec<_>>()
+    };
+    let size = |size: u32| Some(json!({"size": size}));
+    assert_eq!(of("all"), [size(1), size(2), size(3), size(4)]);
+    assert_eq!(of("foreign"), [size(4)]);
     operator.stop().await
 }
