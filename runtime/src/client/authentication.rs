@@ -23,6 +23,7 @@ use tracing::{info, warn};
 
 use self::credential_pool::{CredentialOffer, CredentialPool, PooledCredentials};
 use crate::client::backoff::Backoff;
+use crate::index::Indices;
 use crate::operator::hook::{
     Credentials, Hook, HookFailurePolicy, LoginContext, default_login, run_hooks,
 };
@@ -45,6 +46,7 @@ pub(crate) struct Authenticator {
 struct Login {
     handlers: Vec<Hook<LoginContext>>,
     settings: Arc<Settings>,
+    indices: Indices,
     // Held for the length of a lookup.
     state: Mutex<LoginState>,
     /// Counts the logins that have ended.
@@ -82,6 +84,7 @@ impl Authenticator {
     pub(crate) async fn log_in(
         logins: Vec<Hook<LoginContext>>,
         settings: &Arc<Settings>,
+        indices: &Indices,
     ) -> Result<Arc<Self>, CredentialsExhausted> {
         let handlers = if logins.is_empty() {
             vec![default_login()]
@@ -91,6 +94,7 @@ impl Authenticator {
         let login = Login {
             handlers,
             settings: Arc::clone(settings),
+            indices: indices.clone(),
             state: Mutex::new(LoginState {
                 pool: CredentialPool::default(),
                 pauses: Backoff::new(FIRST_PAUSE, LONGEST_PAUSE),
@@ -220,6 +224,7 @@ impl Login {
         let mut cx = LoginContext::new(
             self.state().pool.has_ever_had_any(),
             Arc::clone(&self.settings),
+            self.indices.clone(),
         );
         let failed = run_hooks(
             &self.handlers,

@@ -114,7 +114,8 @@ impl Operator {
             if !logins.is_empty() {
                 start(&mut self).await?;
             }
-            let connection = connect(requests, logins, &Arc::new(self.settings.clone())).await?;
+            let settings = Arc::new(self.settings.clone());
+            let connection = connect(requests, logins, &settings, &self.indices).await?;
             act(self, connection.client).await
         })
     }

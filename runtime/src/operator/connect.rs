@@ -7,6 +7,7 @@ use kube::Client;
 use super::error::Error;
 use crate::client::authentication::Authenticator;
 use crate::health::metrics::api::{ApiMetrics, ApiMetricsLayer};
+use crate::index::Indices;
 use crate::operator::hook::{Hook, LoginContext};
 use crate::settings::Settings;
 
@@ -22,8 +23,9 @@ pub(super) async fn connect(
     requests: Arc<ApiMetrics>,
     logins: Vec<Hook<LoginContext>>,
     settings: &Arc<Settings>,
+    indices: &Indices,
 ) -> Result<ClusterConnection, Error> {
-    let authenticator = Authenticator::log_in(logins, settings)
+    let authenticator = Authenticator::log_in(logins, settings, indices)
         .await
         .map_err(Error::Login)?;
     let client = authenticator.client().await.map_err(Error::Login)?;

@@ -57,9 +57,10 @@ impl Operator {
     /// # Errors
     /// As [`run`](Self::run), and if there is no cluster or no access to it.
     pub async fn connect_and_run(self, stop: impl Future<Output = ()>) -> Result<(), Error> {
-        let requests = Arc::clone(&self.requests);
-        let connect =
-            async |logins, settings: &Arc<Settings>| connect(requests, logins, settings).await;
+        let (requests, indices) = (Arc::clone(&self.requests), self.indices.clone());
+        let connect = async |logins, settings: &Arc<Settings>| {
+            connect(requests, logins, settings, &indices).await
+        };
         run(self, connect, stop).await
     }
 }
@@ -151,7 +152,8 @@ pub(super) async fn start(operator: &mut Operator) -> Result<(), Error> {
     let settings = std::mem::take(&mut operator.settings);
     let peering = std::mem::take(&mut operator.peering);
     let default_backoff = settings.execution.default_backoff;
-    let mut cx = StartupContext::new(settings, peering, operator.indices.clone());
+    let webhooks = std::mem::take(&mut operator.webhooks);
+    let mut cx = StartupContext::new(settings, peering, webhooks, operator.indices.clone());
     let built = match state {
         Some(state) => state.build(&mut cx, default_backoff).await,
         None => Ok(()),
@@ -166,6 +168,7 @@ pub(super) async fn start(operator: &mut Operator) -> Result<(), Error> {
     };
     operator.settings = cx.settings;
     operator.peering = cx.peering;
+    operator.webhooks = cx.webhooks;
     started.map_err(Error::Startup)
 }
 

@@ -10,6 +10,7 @@ use super::credentials::{Credentials, LoginResult};
 use super::handler::{Hook, HookAttempt, HookFunction, HookHandler};
 use crate::handler::error::{HandlerError, HandlerResult};
 use crate::handler::state::SharedState;
+use crate::index::{Index, IndexView, Indices};
 use crate::settings::Settings;
 
 /// The attempts of the default login to read a kubeconfig again, which may be half written.
@@ -21,6 +22,7 @@ pub struct LoginContext {
     pub(super) attempt: HookAttempt,
     renewal: bool,
     settings: Arc<Settings>,
+    indices: Indices,
     pub(crate) found: Vec<(HandlerId, Credentials)>,
 }
 
@@ -30,11 +32,12 @@ pub(super) struct LoginAdapter<S> {
 }
 
 impl LoginContext {
-    pub(crate) fn new(renewal: bool, settings: Arc<Settings>) -> Self {
+    pub(crate) fn new(renewal: bool, settings: Arc<Settings>, indices: Indices) -> Self {
         Self {
             attempt: HookAttempt::none(),
             renewal,
             settings,
+            indices,
             found: Vec::new(),
         }
     }
@@ -47,6 +50,12 @@ impl LoginContext {
     /// The settings with which the operator runs.
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// An index of the operator, in its current state: empty at the first login, which is before
+    /// all objects are read.
+    pub fn index<I: Index>(&self, index: I) -> IndexView<I> {
+        self.indices.get(index)
     }
 }
 

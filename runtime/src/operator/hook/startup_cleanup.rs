@@ -5,6 +5,7 @@ use std::sync::Arc;
 use kube::Client;
 
 use super::handler::HookAttempt;
+use crate::admission::Webhooks;
 use crate::index::{Index, IndexView, Indices};
 use crate::settings::{PeeringSettings, Settings};
 
@@ -16,6 +17,7 @@ pub struct StartupContext {
     pub(super) attempt: HookAttempt,
     pub(crate) settings: Settings,
     pub(crate) peering: PeeringSettings,
+    pub(crate) webhooks: Webhooks,
     indices: Indices,
 }
 
@@ -30,11 +32,17 @@ pub struct CleanupContext {
 // === impl StartupContext ===
 
 impl StartupContext {
-    pub(crate) fn new(settings: Settings, peering: PeeringSettings, indices: Indices) -> Self {
+    pub(crate) fn new(
+        settings: Settings,
+        peering: PeeringSettings,
+        webhooks: Webhooks,
+        indices: Indices,
+    ) -> Self {
         Self {
             attempt: HookAttempt::none(),
             settings,
             peering,
+            webhooks,
             indices,
         }
     }
@@ -52,6 +60,11 @@ impl StartupContext {
     /// The peering settings with which the operator is going to run.
     pub fn peering(&mut self) -> &mut PeeringSettings {
         &mut self.peering
+    }
+
+    /// The options with which the operator is going to serve its webhooks.
+    pub fn webhooks(&mut self) -> &mut Webhooks {
+        &mut self.webhooks
     }
 }
 

@@ -79,6 +79,7 @@ mod tests {
 
     use super::super::Hooks;
     use super::*;
+    use crate::admission::Webhooks;
     use crate::handler::error::HandlerError;
     use crate::index::Indices;
     use crate::settings::{PeeringSettings, Settings};
@@ -108,7 +109,8 @@ mod tests {
         let state = SharedState::to_be_built();
         let hook = Hooks::new(&state).state(declared, function).build().state;
         let (settings, peering) = (Settings::default(), PeeringSettings::default());
-        let mut cx = StartupContext::new(settings, peering, Indices::default());
+        let webhooks = Webhooks::default();
+        let mut cx = StartupContext::new(settings, peering, webhooks, Indices::default());
         let hook = hook.expect("the handler is declared");
         hook.build(&mut cx, Duration::from_millis(1)).await?;
         Ok(state.get().retry)
