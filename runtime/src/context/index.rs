@@ -8,7 +8,8 @@ use kopf_core::handler::HandlerId;
 use serde_json::Value;
 
 use super::accessors::{
-    attempt_accessors, existing_object_accessors, handler_accessors, object_accessors,
+    attempt_accessors, event_accessors, existing_object_accessors, handler_accessors,
+    object_accessors,
 };
 use super::blocking::blocking_accessors;
 use crate::process::execute::handler_scope::HandlerScope;
@@ -55,3 +56,4 @@ object_accessors!(IndexContext, inputs.scope);
 existing_object_accessors!(IndexContext, inputs.scope);
 handler_accessors!(IndexContext, inputs);
 attempt_accessors!(IndexContext, inputs);
+event_accessors!(IndexContext, inputs.scope);

@@ -11,12 +11,14 @@ use super::posting::{EventPoster, EventSeverity};
 use crate::client::resource::KindName;
 use crate::settings::PostingLevel;
 
-/// Posts Kubernetes events on one object, in the background: its methods never wait.
+/// Posts Kubernetes events on an object, in the background: its methods never wait.
 ///
 /// Repeats of an event raise its count. There is a rate limit for the events on each object.
 #[derive(Clone)]
 pub struct EventRecorder {
     subject: ObjectRef,
+    /// Other objects, on which it posts the same events.
+    others: Vec<ObjectRef>,
     poster: Option<EventPoster>,
 }
 
@@ -24,7 +26,11 @@ pub struct EventRecorder {
 
 impl EventRecorder {
     pub(crate) fn new(subject: ObjectRef, poster: Option<EventPoster>) -> Self {
-        Self { subject, poster }
+        Self {
+            subject,
+            others: Vec::new(),
+            poster,
+        }
     }
 
     /// A recorder for another object: anything with `apiVersion`, `kind` and `metadata`.
@@ -32,20 +38,18 @@ impl EventRecorder {
     /// # Errors
     /// If the object cannot be expressed in JSON.
     pub fn on<T: Serialize>(&self, object: &T) -> Result<Self, serde_json::Error> {
-        let object = serde_json::to_value(object)?;
-        let view = ObjectView::new(&object);
-        let text = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default();
-        let kind = KindName {
-            api_version: text("apiVersion").to_owned(),
-            kind: text("kind").to_owned(),
-        };
-        let other = ObjectIdentity {
-            namespace: view.namespace().map(str::to_owned),
-            name: view.name().unwrap_or_default().to_owned(),
-            uid: view.uid().unwrap_or_default().to_owned(),
-        };
-        let subject = ObjectRef::other(kind, other);
-        Ok(Self::new(subject, self.poster.clone()))
+        Ok(Self::new(reference(object)?, self.poster.clone()))
+    }
+
+    /// A recorder that posts each event also on another object: anything with `apiVersion`, `kind`
+    /// and `metadata`.
+    ///
+    /// # Errors
+    /// If the object cannot be expressed in JSON.
+    pub fn and_on<T: Serialize>(&self, object: &T) -> Result<Self, serde_json::Error> {
+        let mut recorder = self.clone();
+        recorder.others.push(reference(object)?);
+        Ok(recorder)
     }
 
     /// Posts an event of the type `Normal`.
@@ -81,7 +85,7 @@ impl EventRecorder {
         message: impl Into<String>,
     ) {
         if let Some(poster) = &self.poster {
-            poster.post(&self.subject, &severity.into(), reason, message);
+            self.post_on_all(poster, &severity.into(), reason, message);
         }
     }
 
@@ -93,15 +97,47 @@ impl EventRecorder {
         message: impl Into<String>,
     ) {
         if let Some(poster) = self.poster.as_ref().filter(|it| it.wants(level)) {
-            poster.post(&self.subject, severity, reason, message);
+            self.post_on_all(poster, severity, reason, message);
         }
     }
+
+    fn post_on_all(
+        &self,
+        poster: &EventPoster,
+        severity: &EventSeverity,
+        reason: &str,
+        message: impl Into<String>,
+    ) {
+        let message = message.into();
+        for other in &self.others {
+            poster.post(other, severity, reason, message.clone());
+        }
+        poster.post(&self.subject, severity, reason, message);
+    }
+}
+
+/// The reference to any object.
+fn reference(object: &impl Serialize) -> Result<ObjectRef, serde_json::Error> {
+    let object = serde_json::to_value(object)?;
+    let view = ObjectView::new(&object);
+    let text = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default();
+    let kind = KindName {
+        api_version: text("apiVersion").to_owned(),
+        kind: text("kind").to_owned(),
+    };
+    let other = ObjectIdentity {
+        namespace: view.namespace().map(str::to_owned),
+        name: view.name().unwrap_or_default().to_owned(),
+        uid: view.uid().unwrap_or_default().to_owned(),
+    };
+    Ok(ObjectRef::other(kind, other))
 }
 
 impl fmt::Debug for EventRecorder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EventRecorder")
             .field("subject", &self.subject)
+            .field("others", &self.others)
             .finish_non_exhaustive()
     }
 }

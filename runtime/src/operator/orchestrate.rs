@@ -126,7 +126,7 @@ impl OperatorTasks {
         );
         let kinds = Arc::clone(declarations.kinds());
         let streams = Streams::start(
-            starter.stream_services(sender.clone(), admission.is_some()),
+            starter.stream_services(sender.clone(), &services, admission.is_some()),
             declarations,
             discovered,
             namespace_scope,

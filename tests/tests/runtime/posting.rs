@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{ConfigMap, Event};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace};
 use kopf_runtime::prelude::{debug, info, warn};
 use kopf_runtime::{
-    ChangeHandler, EventLayer, HandlerError, Namespaces, On, Operator, PostingLevel,
-    ProgressPosting, Settings,
+    ChangeHandler, EventHandler, EventLayer, HandlerError, Index, IndexHandler, Namespaces, On,
+    Operator, PostingLevel, ProgressPosting, Settings,
 };
 use kopf_tests::{TestFailure, TestResult, try_eventually};
 use kube::Api;
 use kube::api::{ListParams, PostParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
@@ -328,4 +329,124 @@ async fn long_events_are_shortened_to_what_the_api_server_accepts() -> TestResul
         assert!(event.reason.unwrap_or_default().len() <= 128);
     }
     operator.stop().await
+}
+
+#[tokio::test]
+async fn one_event_is_posted_on_several_objects() -> TestResult {
+    let mut fixture = HandlerFixture::new("on-both").await?;
+    fixture.script_async("create_fn", |cx| {
+        let (recorder, maps) = (cx.recorder(), cx.api::<ConfigMap>());
+        async move {
+            let mut map = ConfigMap::default();
+            map.metadata.name = Some("other".to_owned());
+            let map = maps.create(&PostParams::default(), &map).await?;
+            recorder.and_on(&map)?.info("Paired", "both of them");
+            Ok(())
+        }
+    });
+    let operator = fixture.start(fixture.handlers([created()])).await?;
+    fixture.create("one", 1).await?;
+    let both = "Normal Paired 1x both of them";
+    fixture.wait_for_events(&[both, both]).await?;
+    let events = fixture.events().await?.into_iter();
+    let mut about: Vec<_> = events.filter_map(|it| it.involved_object.name).collect();
+    about.sort();
+    assert_eq!(about, ["one", "other"]);
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn events_about_cluster_scoped_objects_are_in_the_namespace_of_the_operator() -> TestResult {
+    let mut fixture = HandlerFixture::new("cluster-scoped").await?;
+    let own = fixture.sandbox.namespace().to_owned();
+    let name = own.clone();
+    fixture.script_async("create_fn", move |cx| {
+        let (recorder, name) = (cx.recorder(), name.clone());
+        let namespaces: Api<Namespace> = Api::all(cx.client().clone());
+        async move {
+            let namespace = namespaces.get(&name).await?;
+            recorder.on(&namespace)?.info("Served", "as a whole");
+            Ok(())
+        }
+    });
+    let user = fixture.new_user();
+    let kubeconfig = fixture.sandbox.control_plane().kubeconfig(&user)?;
+    let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
+    let options = KubeConfigOptions::default();
+    let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await?;
+    config.default_namespace.clone_from(&own);
+    let operator = Operator::new("fixture").resource(fixture.handlers([created()]));
+    let operator = fixture.run(operator, kube::Client::try_from(config)?, user);
+    fixture.create("one", 1).await?;
+    fixture
+        .wait_for_events(&["Normal Served 1x as a whole"])
+        .await?;
+    let event = fixture.events().await?.remove(0);
+    assert_eq!(event.involved_object.kind.as_deref(), Some("Namespace"));
+    assert_eq!(event.involved_object.name.as_ref(), Some(&own));
+    // Kopf writes it, too: the API server wants it to be that of the event.
+    assert_eq!(event.involved_object.namespace, Some(own));
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn log_lines_of_event_handlers_do_not_become_events() -> TestResult {
+    let mut fixture = HandlerFixture::new("silent-lines").await?;
+    let resource = fixture
+        .resource()
+        .event(EventHandler::new("spy"), |_, cx| {
+            Box::pin(async {
+                let subscriber = tracing_subscriber::registry().with(EventLayer);
+                let _guard = subscriber.set_default();
+                warn!("seen {}", cx.name());
+                cx.info("Seen", "on purpose");
+                Err(HandlerError::permanent("of no interest"))
+            })
+        })
+        .build();
+    let mut settings = Settings::default();
+    settings.posting.loggers = true;
+    settings.posting.progress = ProgressPosting::Everything;
+    let operator = fixture.start_with(resource, settings).await?;
+    fixture.create("one", 1).await?;
+    // The operator posts in the order of the calls: a line would have been first.
+    fixture
+        .wait_for_events(&["Normal Seen 1x on purpose"])
+        .await?;
+    operator.stop().await?;
+    fixture
+        .wait_for_events(&["Normal Seen 1x on purpose"])
+        .await
+}
+
+#[tokio::test]
+async fn index_functions_post_events_but_their_failures_do_not() -> TestResult {
+    #[derive(Clone, Copy)]
+    struct BySize;
+    impl Index for BySize {
+        type Key = String;
+        type Value = ();
+        const NAME: &'static str = "by_size";
+    }
+    let mut fixture = HandlerFixture::new("indexed-events").await?;
+    let resource = fixture
+        .resource()
+        .index(BySize, IndexHandler::new(), |_, cx| {
+            Box::pin(async {
+                let size = cx.raw()["spec"]["size"].to_string();
+                cx.warn("Indexed", format!("by {size}"));
+                if size == "2" {
+                    return Err(HandlerError::permanent("no such size"));
+                }
+                Ok(vec![(size, ())])
+            })
+        })
+        .build();
+    let operator = fixture.start(resource).await?;
+    fixture.create("one", 1).await?;
+    fixture.create("two", 2).await?;
+    let both = ["Warning Indexed 1x by 1", "Warning Indexed 1x by 2"];
+    fixture.wait_for_events(&both).await?;
+    operator.stop().await?;
+    fixture.wait_for_events(&both).await
 }

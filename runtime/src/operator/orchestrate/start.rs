@@ -291,6 +291,7 @@ impl PartStarter<'_> {
     pub(super) fn stream_services(
         &self,
         sender: QueueSender,
+        services: &Arc<OperatorServices>,
         serves_webhooks: bool,
     ) -> StreamServices {
         let state = &self.observability.state;
@@ -299,8 +300,7 @@ impl PartStarter<'_> {
             sink: sender,
             pause_gate: state.pause_gate.clone(),
             finalizer: self.settings.persistence.finalizer.clone(),
-            // Index functions post no events.
-            services: self.handler_services(None),
+            services: Arc::clone(services),
             gate: state.indexed.clone(),
             gate_of_pauses: serves_webhooks.then(|| state.indexed_in_pause.clone()),
             listed: state.listed.clone(),
