@@ -5,6 +5,7 @@
 //! developer's machine, it serves on loopback, or on an address that the local cluster reaches.
 //! [`Webhooks`] has options for everything else.
 
+mod authority_source;
 mod automatic_server;
 mod certificate_set;
 mod certificates;
@@ -27,6 +28,7 @@ mod webhook_server;
 pub use kopf_core::admission::configuration::{Address, ClientConfig};
 pub use kopf_core::admission::rotation::RotationPolicy;
 
+pub use self::authority_source::AuthoritySource;
 pub use self::certificates::Certificates;
 pub use self::limits::WebhookLimits;
 pub use self::options::Webhooks;

@@ -1,11 +1,12 @@
 //! Loads the certificate of a webhook server from its source.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use jiff::Timestamp;
 use kopf_core::admission::rotation::{self, RotationPolicy};
 use kube::Client;
 
+use super::authority_source::{AuthoritySource, UnreadableFile, read_file};
 use super::certificate_set::{self, CertificateSet, advance};
 use super::secret::{self, SecretStore};
 use super::tls::{self, CertificateOrigin, ServingCertificate};
@@ -23,7 +24,7 @@ pub enum Certificates {
         /// The private key, as PEM.
         key: PathBuf,
         /// The authority, as PEM; leave it out if API servers trust it already.
-        authority: Option<PathBuf>,
+        authority: Option<AuthoritySource>,
     },
     /// A Secret that another program writes, such as cert-manager, with `tls.crt`, `tls.key` and
     /// maybe `ca.crt`; the server reads it again when it changes.
@@ -65,6 +66,12 @@ impl Error {
     }
 }
 
+impl From<UnreadableFile> for Error {
+    fn from(UnreadableFile { path, source }: UnreadableFile) -> Self {
+        Self::File { path, source }
+    }
+}
+
 /// Loads the certificates of one server, again and again.
 pub(super) struct CertificateLoader {
     hosts: Vec<String>,
@@ -79,7 +86,7 @@ enum CertificateSource {
     Files {
         certificate: PathBuf,
         key: PathBuf,
-        authority: Option<PathBuf>,
+        authority: Option<AuthoritySource>,
     },
     Secret(SecretStore),
     KeptSecret {
@@ -146,10 +153,10 @@ impl CertificateLoader {
                 key,
                 authority,
             } => Ok(ServingCertificate {
-                chain: read(certificate).await?,
-                key: read(key).await?,
+                chain: read_file(certificate).await?,
+                key: read_file(key).await?,
                 bundle: match authority {
-                    Some(authority) => Some(read(authority).await?),
+                    Some(authority) => Some(authority.read().await?),
                     None => None,
                 },
                 revision: None,
@@ -182,13 +189,4 @@ impl CertificateLoader {
             }
         }
     }
-}
-
-pub(super) async fn read(path: &Path) -> Result<String, Error> {
-    tokio::fs::read_to_string(path)
-        .await
-        .map_err(|source| Error::File {
-            path: path.to_owned(),
-            source,
-        })
 }

@@ -360,7 +360,7 @@ impl Server {
         loader: &mut CertificateLoader,
     ) -> Result<LoadedCertificates, certificates::Error> {
         let client_authority = match &self.clients {
-            Some(clients) => Some(certificates::read(clients.authority()).await?),
+            Some(clients) => Some(clients.authority().read().await?),
             None => None,
         };
         Ok(LoadedCertificates {

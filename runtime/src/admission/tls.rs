@@ -1,12 +1,13 @@
 //! The rustls configuration of the webhook server, from certificates and keys in PEM.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use tokio_rustls::rustls::{self, RootCertStore, ServerConfig, crypto};
+
+use super::authority_source::AuthoritySource;
 
 /// The certificate of a server, and the authorities that its clients should trust.
 #[derive(Clone, PartialEq, Eq)]
@@ -50,13 +51,13 @@ pub(super) struct CertificateOrigin {
 pub enum ClientVerification {
     /// The server verifies the certificate if the client sends one; webhooks can read it.
     Optional {
-        /// The file with the authority of clients, as PEM; the server reads it again when it changes.
-        authority: PathBuf,
+        /// The authority of clients.
+        authority: AuthoritySource,
     },
     /// The server rejects clients without a verified certificate.
     Required {
-        /// The file with the authority of clients, as PEM; the server reads it again when it changes.
-        authority: PathBuf,
+        /// The authority of clients.
+        authority: AuthoritySource,
     },
 }
 
@@ -74,7 +75,7 @@ pub(super) fn server_config(
         None => builder.with_no_client_auth(),
         Some((verification, authority)) => {
             let mut roots = RootCertStore::empty();
-            for certificate in certificates(authority, &verification.describe())? {
+            for certificate in certificates(authority, &verification.authority().describe())? {
                 roots.add(certificate).map_err(Error::Unusable)?;
             }
             let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
@@ -118,14 +119,10 @@ fn private_key(pem: &str, origin: &str) -> Result<PrivateKeyDer<'static>, Error>
 // === impl ClientVerification ===
 
 impl ClientVerification {
-    pub(super) fn authority(&self) -> &Path {
+    pub(super) fn authority(&self) -> &AuthoritySource {
         match self {
             Self::Optional { authority } | Self::Required { authority } => authority,
         }
-    }
-
-    pub(super) fn describe(&self) -> String {
-        self.authority().display().to_string()
     }
 }
 

@@ -37,7 +37,7 @@ fn webhooks(name: &str, certificates: &str) -> Webhooks {
     let server = Server::local("localhost").certificates(Certificates::Files {
         certificate: file("tls.crt"),
         key: file("tls.key"),
-        authority: Some(file("ca.crt")),
+        authority: Some(file("ca.crt").into()),
     });
     Webhooks::default().managed(name).server(server)
 }

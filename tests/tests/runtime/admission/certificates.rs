@@ -102,7 +102,7 @@ async fn certificate_files_are_reloaded_when_they_change() -> TestResult {
     let files = Certificates::Files {
         certificate: path("tls.crt"),
         key: path("tls.key"),
-        authority: Some(path("ca.crt")),
+        authority: Some(path("ca.crt").into()),
     };
     let server = Server::local("localhost")
         .certificates(files)

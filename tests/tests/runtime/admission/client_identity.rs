@@ -73,7 +73,7 @@ async fn webhooks_get_the_client_certificate_and_the_user_of_a_request() -> Test
     let fixture =
         WebhookFixture::in_sandbox(Sandbox::open_on(plane.handle(), "callers").await?).await?;
     let verification = ClientVerification::Required {
-        authority: credentials.path("clients.pem"),
+        authority: credentials.path("clients.pem").into(),
     };
     let server = Server::local("localhost")
         .port(port)

@@ -2,15 +2,19 @@
 
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use kopf_runtime::admission::{
-    ClientVerification, Protocol, Server, Tunnel, WebhookLimits, Webhooks,
+    Address, AuthoritySource, ClientVerification, Protocol, ServeError, Server, Tunnel,
+    WebhookLimits, WebhookServer, WebhookSession, Webhooks,
 };
-use kopf_runtime::{AdmissionResult, ValidationContext, WebhookHandler};
+use kopf_runtime::{
+    AdmissionResult, HookHandler, Hooks, Namespaces, Operator, ValidationContext, WebhookHandler,
+};
 use kopf_tests::pki::{Authority, Certified};
 use kopf_tests::sandbox::eventually;
 use kopf_tests::{TestFailure, TestResult};
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -261,7 +265,8 @@ async fn running_reviews_are_answered_when_the_operator_stops() -> TestResult {
     Ok(())
 }
 
-async fn tls(
+async fn tls_as(
+    name: &'static str,
     port: u16,
     trusted: &str,
     client: Option<&Certified>,
@@ -282,7 +287,7 @@ async fn tls(
         )?,
     };
     let stream = TcpStream::connect(("127.0.0.1", port)).await?;
-    let name = ServerName::try_from("localhost")?;
+    let name = ServerName::try_from(name)?;
     Ok(TlsConnector::from(Arc::new(config))
         .connect(name, stream)
         .await?)
@@ -295,17 +300,27 @@ async fn client_certificates_are_verified_if_configured() -> TestResult {
     let file = |name: &str| folder.path().join(name);
     let clients = Authority::fresh()?;
     std::fs::write(file("clients.pem"), clients.certificate())?;
+    let others = folder.path().join("authorities");
+    std::fs::create_dir(&others)?;
+    std::fs::write(others.join("a.pem"), Authority::fresh()?.certificate())?;
+    std::fs::write(others.join("b.pem"), clients.certificate())?;
+    std::fs::write(others.join("..data"), "left out")?;
     let known = clients.client("kube-apiserver", None)?;
     let stranger = Authority::fresh()?.client("stranger", None)?;
-    let authority = file("clients.pem");
+    let required = |authority| ClientVerification::Required { authority };
     for (verification, without) in [
         (
             ClientVerification::Optional {
-                authority: authority.clone(),
+                authority: file("clients.pem").into(),
             },
             true,
         ),
-        (ClientVerification::Required { authority }, false),
+        (required(file("clients.pem").into()), false),
+        (required(AuthoritySource::Folder(others)), false),
+        (
+            required(AuthoritySource::Pem(clients.certificate().to_owned())),
+            false,
+        ),
     ] {
         let port = free_port()?;
         let server = Server::local("localhost")
@@ -328,7 +343,7 @@ async fn client_certificates_are_verified_if_configured() -> TestResult {
             let name = format!("{name}-{port}");
             let request = post(&path(&fixture), &review(&fixture, &name));
             // In TLS 1.3 the server may reject the certificate after the client has connected.
-            let answer = match tls(port, &trusted, client).await {
+            let answer = match tls_as("localhost", port, &trusted, client).await {
                 Ok(stream) => exchange(stream, request.as_bytes()).await,
                 Err(_) => String::new(),
             };
@@ -383,4 +398,123 @@ async fn a_tunnel_publishes_the_url_that_its_program_prints() -> TestResult {
         .await;
     assert!(format!("{error:?}").contains("has ended"), "{error:?}");
     Ok(())
+}
+
+/// A server of a user: it runs ours, and announces the address after it has noted it.
+#[derive(Clone, Default)]
+struct NotingServer {
+    announced: Arc<Mutex<Vec<Address>>>,
+}
+
+impl WebhookServer for NotingServer {
+    fn serve(&self, session: WebhookSession) -> BoxFuture<'_, Result<(), ServeError>> {
+        Box::pin(async move {
+            let (inner, mut configs) = session.divert();
+            let announcing = async {
+                while let Some(config) = configs.next().await {
+                    let mut announced = self.announced.lock().unwrap();
+                    announced.push(config.address.clone());
+                    session.announce(config);
+                }
+            };
+            let server = Server::local("localhost").path("own");
+            let (served, ()) = tokio::join!(server.serve(inner), announcing);
+            served
+        })
+    }
+}
+
+#[tokio::test]
+async fn webhooks_are_served_by_a_server_of_the_user() -> TestResult {
+    let fixture = WebhookFixture::new("own-server").await?;
+    let server = NotingServer::default();
+    let webhooks = Webhooks::default()
+        .managed(fixture.configuration_name())
+        .custom(server.clone());
+    let operator = fixture
+        .start_and_wait(fixture.with_check(WebhookHandler::new("check")), webhooks)
+        .await?;
+    let announced = server.announced.lock().unwrap().clone();
+    let [Address::Url(url)] = announced.as_slice() else {
+        panic!("{announced:?}");
+    };
+    assert!(url.ends_with("/own"), "{url}");
+    operator.stop().await?;
+
+    struct EndingServer;
+    impl WebhookServer for EndingServer {
+        fn serve(&self, _: WebhookSession) -> BoxFuture<'_, Result<(), ServeError>> {
+            Box::pin(async { Err(ServeError::message("the tunnel is closed")) })
+        }
+    }
+    let webhooks = Webhooks::default().unmanaged().custom(EndingServer);
+    let operator = fixture.start(fixture.with_check(WebhookHandler::new("check")), webhooks);
+    let error = operator.error().await;
+    assert!(
+        format!("{error:?}").contains("the tunnel is closed"),
+        "{error:?}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_startup_handler_decides_how_webhooks_are_served() -> TestResult {
+    let fixture = WebhookFixture::new("startup-server").await?;
+    let hooks = Hooks::new(&fixture.recorder).startup(
+        HookHandler::new("serve").param(fixture.configuration_name()),
+        |_, cx| {
+            Box::pin(async {
+                let name = cx.param().and_then(Value::as_str).unwrap_or_default();
+                let server = Server::local("localhost").path("chosen");
+                let webhooks = Webhooks::default().managed(name).server(server);
+                *cx.webhooks() = webhooks;
+                Ok(())
+            })
+        },
+    );
+    let operator = Operator::new("webhooks")
+        .handlers(hooks.build())
+        .resource(fixture.with_check(WebhookHandler::new("check")).build())
+        .namespaces(Namespaces::Only(vec![
+            fixture.sandbox.namespace().to_owned(),
+        ]))
+        .webhooks(Webhooks::default().unmanaged());
+    let operator = operator.spawn(fixture.sandbox.client());
+    fixture.wait_until_called().await?;
+    let configuration = fixture
+        .configuration("ValidatingWebhookConfiguration")
+        .await?;
+    let url = configuration.map(|it| it.data["webhooks"][0]["clientConfig"]["url"].clone());
+    let url = url.unwrap_or_default().to_string();
+    assert!(url.contains("/chosen/validate/"), "{url}");
+    operator.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_certificate_is_valid_for_all_names_of_the_server() -> TestResult {
+    let fixture = WebhookFixture::new("known-as").await?;
+    let folder = tempfile::tempdir()?;
+    let ca = folder.path().join("ca.pem");
+    let port = free_port()?;
+    let server = Server::local("localhost")
+        .port(port)
+        .also_known_as("hooks.example")
+        .write_ca(&ca);
+    let webhooks = Webhooks::default().unmanaged().server(server);
+    let operator = fixture.start(fixture.with_check(WebhookHandler::new("check")), webhooks);
+    listening(port).await?;
+    let trusted = eventually("the authority is written", async || {
+        std::fs::read_to_string(&ca).ok()
+    })
+    .await?;
+    for (name, is_known) in [
+        ("localhost", true),
+        ("hooks.example", true),
+        ("other.example", false),
+    ] {
+        let connected = tls_as(name, port, &trusted, None).await;
+        assert_eq!(connected.is_ok(), is_known, "{name}");
+    }
+    operator.stop().await
 }
