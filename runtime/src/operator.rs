@@ -45,6 +45,7 @@ use crate::settings::{LeaderElectionSettings, PeeringSettings, Settings};
 #[must_use]
 pub struct Operator {
     name: &'static str,
+    version: Option<&'static str>,
     resources: Vec<ResourceHandlers>,
     handlers: OperatorHandlers,
     crds: Vec<&'static str>,
@@ -67,6 +68,7 @@ impl Operator {
     pub fn new(name: &'static str) -> Self {
         Self {
             name,
+            version: None,
             resources: Vec::new(),
             handlers: OperatorHandlers::default(),
             crds: Vec::new(),
@@ -83,6 +85,12 @@ impl Operator {
             shutdown_timeout: ShutdownTimeout::default(),
             state: OperatorState::default(),
         }
+    }
+
+    /// Sets the version that `--version` prints: usually `env!("CARGO_PKG_VERSION")`.
+    pub fn version(mut self, version: &'static str) -> Self {
+        self.version = Some(version);
+        self
     }
 
     /// Adds the handlers of one more kind, or of one more selection of kinds.

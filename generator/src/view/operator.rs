@@ -128,7 +128,9 @@ fn function(operator: &Operator) -> RustItem {
 
 fn chain(operator: &Operator) -> Expr {
     let name = &operator.name;
-    let mut chain: Expr = parse_quote!(::kopf_runtime::Operator::new(#name));
+    let mut chain: Expr = parse_quote!(
+        ::kopf_runtime::Operator::new(#name).version(env!("CARGO_PKG_VERSION"))
+    );
     let options = [
         ("namespaces", namespaces(operator)),
         ("peering", peering(&operator.peering)),

@@ -27,6 +27,9 @@ const KOPF_VARIABLES: [(&str, &str); 7] = [
     ("KOPF_RESUME_NAMESPACE", "KOPF_RESUME_NAMESPACES"),
 ];
 
+/// The text of `--version` if the operator has none of its own.
+const RUNTIME_VERSION: &str = concat!("(kopf-runtime ", env!("CARGO_PKG_VERSION"), ")");
+
 /// The text of `--help` below the options.
 const EXIT_CODES: &str = "\
 The operator connects to the cluster of $KUBECONFIG or ~/.kube/config, or to the one that it runs in.
@@ -324,11 +327,13 @@ pub(super) enum RequestedAction {
 }
 
 /// The parser of the command line.
-pub(super) fn command(name: &'static str) -> clap::Command {
+pub(super) fn command(name: &'static str, version: Option<&'static str>) -> clap::Command {
     let command = Cli::command()
         .mut_subcommand("freeze", without_variables_of_run)
         .mut_subcommand("resume", without_variables_of_run);
-    ignore_flags_set_to_false(accept_variables_of_kopf(command)).name(name)
+    ignore_flags_set_to_false(accept_variables_of_kopf(command))
+        .name(name)
+        .version(version.unwrap_or(RUNTIME_VERSION))
 }
 
 /// The options of the log that a command shares with `run`; the variables are for `run` alone.

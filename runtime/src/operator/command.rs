@@ -20,7 +20,7 @@ impl Operator {
     /// Does what the command line asks for; an operator that runs is stopped by a signal.
     #[must_use]
     pub fn main(self) -> ExitCode {
-        let matches = args::command(self.name).get_matches();
+        let matches = args::command(self.name, self.version).get_matches();
         let action = match Cli::from_arg_matches(&matches) {
             Ok(cli) => RequestedAction::from(cli),
             Err(error) => error.exit(),

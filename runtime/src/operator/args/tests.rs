@@ -10,7 +10,20 @@ fn request(line: &[&str]) -> RequestedAction {
 
 #[test]
 fn the_command_line_is_well_formed() {
-    command("operator").debug_assert();
+    command("operator", None).debug_assert();
+}
+
+#[test]
+fn the_version_is_that_of_the_operator_or_else_of_the_runtime() {
+    let printed = |version| {
+        let parsed = command("operator", version).try_get_matches_from(["operator", "--version"]);
+        let shown = parsed.expect_err("the command line ends with the version");
+        assert_eq!(shown.kind(), clap::error::ErrorKind::DisplayVersion);
+        shown.to_string()
+    };
+    assert_eq!(printed(Some("1.2.3")), "operator 1.2.3\n");
+    let of_runtime = format!("operator (kopf-runtime {})\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(printed(None), of_runtime);
 }
 
 #[test]
@@ -67,7 +80,7 @@ fn every_option_of_a_run_has_a_variable_named_after_it() {
 
 #[test]
 fn the_variables_of_a_run_are_not_those_of_other_commands() {
-    let command = command("operator");
+    let command = command("operator", None);
     for (name, prefix) in [("freeze", "KOPF_FREEZE_"), ("resume", "KOPF_RESUME_")] {
         let subcommand = command.find_subcommand(name).unwrap();
         for variable in subcommand.get_arguments().filter_map(clap::Arg::get_env) {
