@@ -142,6 +142,32 @@ fn a_named_peering_is_deployed() {
 }
 
 #[test]
+fn an_operator_of_one_namespace_can_use_the_peering_of_the_cluster() {
+    let made = Crate::with("namespaces: [one], peering: {name: ours, clusterwide: true}");
+    let rbac = made.text("deploy/rbac.yaml");
+    let rule = "resources: [clusterkopfpeerings]\n    resourceNames: [ours]";
+    let cluster_role = rbac
+        .split("---")
+        .find(|it| it.contains("kind: ClusterRole\n"));
+    assert!(cluster_role.is_some_and(|it| it.contains(rule)), "{rbac}");
+    let text = made.text("src/generated.rs");
+    assert!(text.contains("clusterwide: true,"), "{text}");
+
+    made.rewrite("namespaces: [one], peering: {name: ours}");
+    assert!(made.generate().status.success());
+    let rbac = made.text("deploy/rbac.yaml");
+    assert!(!rbac.contains("clusterkopfpeerings"), "{rbac}");
+}
+
+#[test]
+fn a_peering_that_has_a_name_need_not_be_mandatory() {
+    let made = Crate::with("peering: {name: ours, mandatory: false}");
+    let text = made.text("src/generated.rs");
+    assert!(text.contains("name: \"ours\".to_owned()"), "{text}");
+    assert!(!text.contains("PeeringSettings::named"), "{text}");
+}
+
+#[test]
 fn leader_election_uses_a_lease_and_no_peering() {
     let made = Crate::with("leader_election: {}");
     assert_eq!(

@@ -46,7 +46,7 @@ fn schema_and_parser_agree_on_whole_manifests() {
         operator("settings: {background: ~}"),
         operator("peering: {}, leader_election: {}"),
         operator(
-            "peering: {name: a, mandatory: false, priority: -5, lifetime: 30s, stealth: true, ties: first-identity}",
+            "peering: {name: a, mandatory: false, clusterwide: true, priority: -5, lifetime: 30s, stealth: true, ties: first-identity}",
         ),
         operator("peering: {priority: 5.0, ties: pause}, leader_election: ~"),
         operator(

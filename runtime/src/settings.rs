@@ -204,6 +204,8 @@ pub struct PeeringSettings {
     pub mode: PeeringMode,
     /// The name of the `ClusterKopfPeering` object or of the `KopfPeering` objects.
     pub name: String,
+    /// Whether the operator joins the `ClusterKopfPeering` also if it serves single namespaces.
+    pub clusterwide: bool,
     /// The operator with the highest priority runs, all others pause.
     pub priority: i64,
     /// The time after which the record of this operator expires, unless it is renewed; whole
@@ -303,6 +305,7 @@ impl Default for PeeringSettings {
         Self {
             mode: PeeringMode::Auto,
             name: "default".to_owned(),
+            clusterwide: false,
             priority: 0,
             lifetime: Duration::from_secs(60),
             stealth: false,

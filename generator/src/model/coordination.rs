@@ -26,6 +26,8 @@ pub enum Peering {
 pub struct Membership {
     /// The name of the peering; Kopf's default if `None`.
     pub name: Option<String>,
+    /// Whether it is the ClusterKopfPeering also for an operator of single namespaces.
+    pub clusterwide: bool,
     /// The priority, if it is not zero.
     pub priority: i32,
     /// The lifetime of its peering record, if it is not the default.
@@ -93,6 +95,7 @@ impl CoordinationChecks<'_> {
         }
         let membership = Membership {
             name: options.name.as_ref().map(|it| it.value.clone()),
+            clusterwide: options.clusterwide.as_ref().is_some_and(|it| it.value),
             priority: options.priority.as_ref().map_or(0, |it| it.value),
             lifetime: value(options.lifetime.as_ref()),
             stealth: options.stealth.as_ref().is_some_and(|it| it.value),
@@ -207,6 +210,7 @@ impl Default for Membership {
     fn default() -> Self {
         Self {
             name: None,
+            clusterwide: false,
             priority: 0,
             lifetime: None,
             stealth: false,

@@ -201,14 +201,16 @@ fn certificate_rule(operator: &Operator) -> RbacRule {
 }
 
 fn peering_rule(operator: &Operator, membership: &Membership) -> RbacRule {
-    let is_fixed = operator.fixed_namespaces().is_some();
+    let is_fixed = membership.clusterwide || operator.fixed_namespaces().is_some();
     let reason = match (&membership.name, is_fixed) {
         (Some(_), true) => "peering with other operators",
         (None, true) => "peering with other operators, if it exists",
         (Some(_), false) => "peering with other operators, with -A or -n",
         (None, false) => "peering with other operators, if it exists, with -A or -n",
     };
-    let (scope, resources) = if is_fixed {
+    let (scope, resources) = if membership.clusterwide {
+        (RuleScope::Cluster, vec!["clusterkopfpeerings"])
+    } else if is_fixed {
         (RuleScope::ServedNamespaces, vec!["kopfpeerings"])
     } else {
         (

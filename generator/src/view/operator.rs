@@ -278,6 +278,9 @@ fn peering(peering: &Peering) -> Option<Expr> {
         let name = membership.peering();
         fields.push(parse_quote!(name: #name.to_owned()));
     }
+    if membership.clusterwide {
+        fields.push(parse_quote!(clusterwide: true));
+    }
     if membership.priority != 0 {
         let priority = super::default_value::integer(membership.priority.into());
         fields.push(parse_quote!(priority: #priority));

@@ -131,7 +131,12 @@ impl CoordinationTasks {
     }
 
     fn start_peerings(&mut self) {
-        match self.config.namespace_scope.clone() {
+        let scope = if self.config.peering.clusterwide {
+            NamespaceScope::Cluster
+        } else {
+            self.config.namespace_scope.clone()
+        };
+        match scope {
             NamespaceScope::Cluster => self.start_peering(None, self.switch.handle()),
             NamespaceScope::Fixed(names) => {
                 for name in names {

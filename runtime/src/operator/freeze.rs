@@ -68,6 +68,7 @@ impl Operator {
     ) -> Result<Vec<PeeringRef>, Error> {
         let is_given = !namespaces.is_empty() || all_namespaces;
         let served = match &self.namespaces {
+            _ if self.peering.clusterwide && !is_given => namespaces,
             Namespaces::Only(served) if !is_given => served,
             Namespaces::Matching(_) if !is_given => {
                 let hint = "name the namespaces: the operator serves all that match its patterns";

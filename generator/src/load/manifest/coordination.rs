@@ -34,6 +34,9 @@ pub struct PeeringOptions {
     pub name: Option<Spanned<String>>,
     /// Whether the operator pauses until the peering exists; true if it has a name.
     pub mandatory: Option<Spanned<bool>>,
+    /// Whether an operator of single namespaces joins the ClusterKopfPeering, not the KopfPeerings of
+    /// its namespaces.
+    pub clusterwide: Option<Spanned<bool>>,
     /// The operator with the highest priority works, the others pause; 0 if left out.
     #[schemars(range(min = -2_147_483_648i64, max = 2_147_483_647i64))]
     pub priority: Option<Spanned<i32>>,
@@ -87,6 +90,7 @@ impl ManifestReader<'_> {
         let options = PeeringOptions {
             name: self.optional_string(&mut fields, "name"),
             mandatory: self.boolean(&mut fields, "mandatory"),
+            clusterwide: self.boolean(&mut fields, "clusterwide"),
             priority: self.integer(&mut fields, "priority"),
             lifetime: self.duration(&mut fields, "lifetime"),
             stealth: self.boolean(&mut fields, "stealth"),
