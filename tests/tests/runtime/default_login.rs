@@ -10,6 +10,9 @@ use kopf_tests::pki::Authority;
 use kopf_tests::service_account::{create_account, delete_account, kubeconfig_of};
 use kopf_tests::{Objects, Sandbox, TestFailure, TestResult, try_eventually};
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
 
 const OPERATOR: &str = env!("CARGO_BIN_EXE_flaky-operator");
 
@@ -227,5 +230,59 @@ async fn the_operator_ends_when_its_kubeconfig_has_no_valid_credentials_any_more
 fn write_decoded(file: &Path, value: &Value) -> TestResult {
     let text: k8s_openapi::ByteString = serde_json::from_value(value.clone())?;
     fs::write(file, text.0)?;
+    Ok(())
+}
+
+/// A proxy that lets clients connect to anything, and reports to where.
+async fn start_proxy() -> Result<(u16, mpsc::UnboundedReceiver<String>), TestFailure> {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+    let port = listener.local_addr()?.port();
+    let (reporter, reports) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            tokio::spawn(tunnel(client, reporter.clone()));
+        }
+    });
+    Ok((port, reports))
+}
+
+async fn tunnel(client: TcpStream, reporter: mpsc::UnboundedSender<String>) -> TestResult {
+    let mut client = BufReader::new(client);
+    let mut target = None;
+    loop {
+        let mut line = String::new();
+        client.read_line(&mut line).await?;
+        match line.trim_end() {
+            "" => break,
+            line => target = target.or(line.split(' ').nth(1).map(str::to_owned)),
+        }
+    }
+    let target = target.unwrap_or_default();
+    let mut server = TcpStream::connect(&target).await?;
+    client
+        .write_all(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        .await?;
+    // The test may have ended.
+    let _ = reporter.send(target);
+    tokio::io::copy_bidirectional(&mut client, &mut server).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn requests_go_through_the_proxy_of_the_kubeconfig() -> TestResult {
+    let fixture = LoginFixture::new("proxied").await?;
+    let (port, mut targets) = start_proxy().await?;
+    let token = create_account(&fixture.sandbox, "first").await?;
+    let text = kubeconfig_of(&fixture.sandbox, &json!({"token": token}))?;
+    let mut config: Value = serde_json::from_str(&text)?;
+    let cluster = &mut config["clusters"][0]["cluster"];
+    let server = cluster["server"].as_str().unwrap_or_default().to_owned();
+    cluster["proxy-url"] = json!(format!("http://127.0.0.1:{port}"));
+    fixture.write("kubeconfig", &config.to_string())?;
+    let operator = fixture.start()?;
+    fixture.is_handled("one").await?;
+    let target = targets.recv().await.unwrap_or_default();
+    assert_eq!(format!("https://{target}"), server);
+    assert_eq!(operator.terminate().await?, Ending::Exit(0));
     Ok(())
 }

@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_runtime::{
-    ChangeHandler, Error, ErrorMode, HandlerError, HookHandler, Hooks, Namespaces, On, Operator,
+    ChangeHandler, Error, ErrorMode, HandlerError, HookHandler, Hooks, IndexHandler, Indices,
+    Namespaces, On, Operator, PeeringMode,
 };
 use kopf_tests::health_client::HealthClient;
-use kopf_tests::{FaultProxy, TestResult};
+use kopf_tests::{FaultProxy, PeeringObject, TestResult};
 use tokio::sync::oneshot;
 
 use crate::fixture::{HandlerFixture, HandlerScripts};
+use crate::indices::{ByWidget, indexed};
 
 fn hooks(fixture: &HandlerFixture) -> Hooks<HandlerScripts> {
     Hooks::new(&fixture.scripts)
@@ -223,4 +225,116 @@ async fn cleanup_and_probe_handlers_can_read_the_settings() -> TestResult {
     running.stop().await?;
     assert_eq!(fixture.next_report().await, "Some(7)");
     Ok(())
+}
+
+#[tokio::test]
+async fn startup_probe_and_cleanup_handlers_read_the_indices() -> TestResult {
+    let mut fixture = HandlerFixture::new("indices-in-hooks").await?;
+    let maps = fixture.sandbox.objects("v1", "ConfigMap").await?;
+    let body = serde_json::json!({"data": {"widget": "one"}});
+    maps.create("map", body).await?;
+    let hooks = hooks(&fixture)
+        .startup(HookHandler::new("prepare"), |scripts, cx| {
+            Box::pin(async {
+                let found = cx.indices().get(ByWidget).get("one");
+                scripts.report(format!("startup {found:?}"));
+                Ok(())
+            })
+        })
+        .probe(HookHandler::new("found"), |_, cx| {
+            Box::pin(async {
+                let found = cx.index(ByWidget).get("one");
+                cx.set_result(&found)?;
+                Ok(())
+            })
+        })
+        .cleanup(HookHandler::new("tear_down"), |scripts, cx| {
+            Box::pin(async {
+                let found = cx.index(ByWidget).get("one");
+                scripts.report(format!("cleanup {found:?}"));
+                Ok(())
+            })
+        });
+    let health = HealthClient::on_free_port().await?;
+    let address = format!("http://{}/healthz", health.address()).parse()?;
+    let operator = operator(&fixture, hooks)
+        .resource(indexed(IndexHandler::new(), Duration::ZERO))
+        .indices(Indices::default())
+        .liveness(address);
+    let running = operator.spawn(fixture.sandbox.client());
+    assert_eq!(fixture.next_report().await, "startup []");
+    running.ready().await?;
+    let probed = health.get("/healthz").await?.json();
+    assert_eq!(probed["found"], serde_json::json!(["map"]));
+    running.stop().await?;
+    assert_eq!(fixture.next_report().await, "cleanup [\"map\"]");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_startup_handler_decides_about_the_peering() -> TestResult {
+    let mut fixture = HandlerFixture::new("startup-peering").await?;
+    let peering = PeeringObject::create(&fixture.sandbox, "chosen").await?;
+    let hooks = hooks(&fixture).startup(HookHandler::new("join"), |_, cx| {
+        Box::pin(async {
+            let peering = cx.peering();
+            peering.name = "chosen".to_owned();
+            peering.mode = PeeringMode::Mandatory;
+            peering.priority = 7;
+            Ok(())
+        })
+    });
+    let operator = operator(&fixture, hooks).identity("me");
+    let running = operator.spawn(fixture.sandbox.client());
+    fixture.create("one", 1).await?;
+    assert_eq!(fixture.next_call().await.object, "one");
+    assert_eq!(peering.records().await?["me"]["priority"], 7);
+    running.stop().await?;
+    peering.wait_for(&[]).await
+}
+
+#[tokio::test]
+async fn an_operator_of_one_namespace_can_join_the_peering_of_the_cluster() -> TestResult {
+    let mut fixture = HandlerFixture::new("clusterwide-peering").await?;
+    let peering = PeeringObject::create_cluster_wide(&fixture.sandbox).await?;
+    let hooks = hooks(&fixture).startup(HookHandler::new("join").param(peering.name()), |_, cx| {
+        Box::pin(async {
+            let name = cx.param().and_then(|it| it.as_str()).unwrap_or_default();
+            let name = name.to_owned();
+            let peering = cx.peering();
+            peering.name = name;
+            peering.mode = PeeringMode::Mandatory;
+            peering.clusterwide = true;
+            Ok(())
+        })
+    });
+    let operator = operator(&fixture, hooks).identity("me");
+    let running = operator.spawn(fixture.sandbox.client());
+    fixture.create("one", 1).await?;
+    assert_eq!(fixture.next_call().await.object, "one");
+    peering.wait_for(&["me"]).await?;
+    running.stop().await?;
+    peering.wait_for(&[]).await
+}
+
+#[tokio::test]
+async fn an_operator_joins_a_peering_that_is_not_mandatory_when_it_exists() -> TestResult {
+    let mut fixture = HandlerFixture::new("late-peering").await?;
+    let hooks = hooks(&fixture).startup(HookHandler::new("join"), |_, cx| {
+        Box::pin(async {
+            let peering = cx.peering();
+            peering.name = "later".to_owned();
+            assert_eq!(peering.mode, PeeringMode::Auto);
+            Ok(())
+        })
+    });
+    let running = operator(&fixture, hooks)
+        .identity("me")
+        .spawn(fixture.sandbox.client());
+    fixture.create("one", 1).await?;
+    assert_eq!(fixture.next_call().await.object, "one");
+    let peering = PeeringObject::create(&fixture.sandbox, "later").await?;
+    peering.wait_for(&["me"]).await?;
+    running.stop().await?;
+    peering.wait_for(&[]).await
 }

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use kopf_runtime::{
-    ChangeHandler, Credentials, Error, HandlerError, HookHandler, Hooks, LoginResult, Namespaces,
-    On, Operator, Settings,
+    ChangeHandler, Credentials, Error, HandlerError, HookHandler, Hooks, IndexHandler, LoginResult,
+    Namespaces, On, Operator, Settings,
 };
 use kopf_tests::service_account::{create_account, delete_account};
 use kopf_tests::{TestFailure, TestResult, try_eventually};
@@ -19,6 +19,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::fixture::HandlerFixture;
+use crate::indices::{ByWidget, indexed};
 
 /// The credentials that login handlers return, in order; the last one repeatedly.
 #[derive(Default)]
@@ -70,6 +71,13 @@ impl<'a> ClusterCredentials<'a> {
         let mut config = self.config.clone();
         config.auth_info = Default::default();
         Credentials::from(config).token(token)
+    }
+
+    /// The same without the authority of the API server.
+    fn without_authority(&self) -> Credentials {
+        let mut config = self.config.clone();
+        config.root_cert = None;
+        config.into()
     }
 
     /// The credentials of a new service account.
@@ -434,5 +442,82 @@ async fn login_handlers_can_read_the_settings() -> TestResult {
         ended.expect_err("no credentials").to_string(),
         "there is no access to the cluster: `read` has failed: 7s"
     );
+    Ok(())
+}
+
+#[tokio::test]
+async fn insecure_credentials_accept_any_certificate_of_the_api_server() -> TestResult {
+    let mut fixture = HandlerFixture::new("insecure").await?;
+    let unknown = ClusterCredentials::of(&fixture).await?.without_authority();
+    let insecure = unknown.clone().insecure();
+    let queued = Arc::new(QueuedCredentials::default());
+    queued.main.lock().unwrap().push_back(Some(unknown));
+    let (stop, running) = start(operator(&fixture, &queued));
+    fixture.create("one", 1).await?;
+    let refused = fixture.objects.wait_until("one", "it is handled", |it| {
+        it.metadata.annotations.is_some()
+    });
+    let refused = tokio::time::timeout(Duration::from_secs(3), refused).await;
+    assert!(
+        refused.is_err(),
+        "the certificate of the server is verified"
+    );
+    drop(stop);
+    running.await??;
+
+    let queued = Arc::new(QueuedCredentials::default());
+    queued.main.lock().unwrap().push_back(Some(insecure));
+    let (stop, running) = start(operator(&fixture, &queued));
+    assert_eq!(fixture.next_call().await.object, "one");
+    drop(stop);
+    running.await??;
+    Ok(())
+}
+
+#[tokio::test]
+async fn login_handlers_read_the_indices_of_the_operator() -> TestResult {
+    let fixture = HandlerFixture::new("login-index").await?;
+    let maps = fixture.sandbox.objects("v1", "ConfigMap").await?;
+    let body = serde_json::json!({"data": {"widget": "one"}});
+    maps.create("map", body).await?;
+    let queued = Arc::new(QueuedCredentials::default());
+    {
+        let credentials = ClusterCredentials::of(&fixture).await?;
+        let first = credentials.account("first").await?;
+        let both = [Some(first), Some(credentials.certified())];
+        queued.main.lock().unwrap().extend(both);
+    }
+    let hooks = Hooks::new(&queued).login(HookHandler::new("main"), |queued, cx| {
+        Box::pin(async {
+            let found = cx.index(ByWidget).get("one");
+            let call = format!("{found:?} {}", cx.is_renewal());
+            queued.calls.lock().unwrap().push(call);
+            Ok(queued.main.lock().unwrap().pop_front().flatten())
+        })
+    });
+    let operator = Operator::new("logins")
+        .handlers(hooks.build())
+        .resource(indexed(IndexHandler::new(), Duration::ZERO))
+        .resource(fixture.handlers([ChangeHandler::new("create_fn", On::create())]))
+        .namespaces(Namespaces::Only(vec![
+            fixture.sandbox.namespace().to_owned(),
+        ]));
+    let (stop, running) = start(operator);
+    fixture.create("one", 1).await?;
+    fixture.wait_until_handled("one", 1).await?;
+    delete_account(&fixture.sandbox, "first").await?;
+    let mut number = 1;
+    try_eventually("the first credentials are rejected", async || {
+        number += 1;
+        let name = format!("object-{number}");
+        fixture.create(&name, 1).await?;
+        fixture.wait_until_handled(&name, 1).await?;
+        Ok((queued.calls.lock().unwrap().len() > 1).then_some(()))
+    })
+    .await?;
+    let calls = queued.calls.lock().unwrap().clone();
+    assert_eq!(calls, ["[] false", "[\"map\"] true"]);
+    drop(stop);
+    running.await??;
     Ok(())
 }

@@ -2,7 +2,8 @@
 
 use k8s_openapi::api::core::v1::Namespace;
 use kopf_runtime::{
-    EventHandler, NamespacePattern, Namespaces, Operator, ResourceHandlers, WebhookHandler,
+    EventHandler, NamespacePattern, Namespaces, Operator, ResourceHandlers, Settings,
+    WebhookHandler,
 };
 use kopf_tests::{PeeringObject, TestFailure, TestResult, eventually, try_eventually};
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
@@ -360,4 +361,32 @@ async fn namespaces_are_served_by_a_regular_expression() -> TestResult {
         siblings.remove(suffix).await?;
     }
     Ok(())
+}
+
+#[tokio::test]
+async fn without_scanning_only_named_namespaces_are_served_and_none_are_listed() -> TestResult {
+    let mut fixture = HandlerFixture::new("no-scanning").await?;
+    let identity = fixture.new_user();
+    let own = fixture.sandbox.namespace().to_owned();
+    let mut settings = Settings::default();
+    settings.scanning.disabled = true;
+    let operator = Operator::new("fixture")
+        .resource(spy(&fixture))
+        .settings(settings)
+        .namespaces(Namespaces::matching([own.clone(), format!("{own}-*")]));
+    let siblings = SiblingNamespaces::of(&fixture);
+    siblings.create("near").await?;
+    siblings.create_object("near", "near", 1).await?;
+    let operator = fixture.start_as(identity, operator).await?;
+    fixture.create("one", 2).await?;
+    assert_reported(&fixture.next_report().await, "one", 2);
+    fixture.create("two", 3).await?;
+    assert_reported(&fixture.next_report().await, "two", 3);
+    let requests = fixture.sandbox.requests_of(&operator.user).await?;
+    let scanned = requests.iter().filter(|it| {
+        let resource = it.resource.as_deref().unwrap_or_default();
+        ["namespaces", "customresourcedefinitions"].contains(&resource)
+    });
+    assert_eq!(scanned.count(), 0, "{requests:?}");
+    operator.stop().await
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_runtime::storage::{
-    AnnotationsDiffBase, Baseline, DiffBaseStorage, Essence, FieldPath, HandlerId, ObjectPatch,
-    ObjectView, Persistence, ProgressStorage, Record,
+    AnnotationsDiffBase, AnnotationsProgress, Baseline, DiffBaseStorage, Essence, FieldPath,
+    HandlerId, ObjectPatch, ObjectView, Persistence, ProgressStorage, Record,
 };
 use kopf_runtime::{
     ChangeHandler, DiffBaseStore, HandlerError, Old, On, PersistenceSettings, ProgressStore,
@@ -387,4 +387,40 @@ async fn fields_that_the_schema_prunes_are_reported_and_the_object_is_handled() 
     assert!(!log.contains("status.flaky"), "{log}");
     assert_eq!(operator.terminate().await?, Ending::Exit(0));
     Ok(())
+}
+
+#[tokio::test]
+async fn a_handler_whose_record_has_all_entries_is_called_again_in_time() -> TestResult {
+    let mut fixture = HandlerFixture::new("verbose-records").await?;
+    fixture.script("create_fn", |cx| match cx.retry() {
+        0 => Err(HandlerError::temporary_after(
+            Duration::from_secs(1),
+            "once more",
+        )),
+        _ => Ok(()),
+    });
+    let mut progress = AnnotationsProgress::default();
+    progress.form.v1 = false;
+    progress.verbose = true;
+    let mut settings = Settings::default();
+    settings.persistence.progress = Arc::new(progress);
+    let handlers = fixture.handlers([ChangeHandler::new("create_fn", On::create())]);
+    let operator = fixture.start_with(handlers, settings).await?;
+    fixture.create("one", 1).await?;
+    let waiting = fixture
+        .objects
+        .wait_until("one", "the record is written", |it| !records(it).is_empty())
+        .await?;
+    let record = &records(&waiting)["create_fn"];
+    assert_eq!(
+        (&record["stopped"], &record["retries"]),
+        (&json!(null), &json!(1))
+    );
+    assert!(
+        record
+            .as_object()
+            .is_some_and(|it| it.contains_key("subrefs"))
+    );
+    fixture.wait_until_handled("one", 1).await?;
+    operator.stop().await
 }

@@ -11,6 +11,8 @@ use kopf_tests::{Objects, PrivateControlPlane, Sandbox, TestFailure, TestResult,
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::configuration::free_port;
+
 /// A sandbox, and kubeconfigs that make its cluster look like another one.
 struct HostDetectionFixture {
     sandbox: Sandbox,
@@ -212,5 +214,22 @@ async fn the_webhook_host_is_detected_from_the_api_servers_certificate() -> Test
         let webhook_host = fixture.webhook_host(&kubeconfig).await?;
         assert_eq!(webhook_host, host, "signed by {signer} for {name}");
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn options_name_the_host_and_the_port_of_webhooks() -> TestResult {
+    let fixture = HostDetectionFixture::in_sandbox(Sandbox::open("named-host").await?).await?;
+    let kubeconfig = fixture.kubeconfig(|config| rename_context(config, "k3d-dev"))?;
+    let port = free_port()?.to_string();
+    let options = ["--webhook-host", "here.example", "--webhook-port", &port];
+    let operator = fixture.start_with(&kubeconfig, &options)?;
+    operator
+        .wait_for_log("the webhooks are configured in")
+        .await?;
+    let url = fixture.url().await?;
+    let expected = format!("https://here.example:{port}/validate/");
+    assert!(url.starts_with(&expected), "{url}");
+    assert_eq!(operator.terminate().await?, Ending::Exit(0));
     Ok(())
 }
