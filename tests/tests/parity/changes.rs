@@ -2,7 +2,8 @@
 
 use k8s_openapi::api::core::v1::Event;
 use kopf_tests::{TestResult, eventually};
-use kube::api::{Api, ListParams};
+use kube::ResourceExt as _;
+use kube::api::{Api, DynamicObject, ListParams};
 use serde_json::{Value, json};
 
 use crate::scenario::{both, compare, is_settled, last_handled, waits_after};
@@ -327,6 +328,22 @@ async fn events_posted_by_handlers_look_the_same() -> TestResult {
             (posted.items.len() >= 3).then_some(())
         })
         .await
+    })
+    .await
+}
+
+#[tokio::test]
+async fn the_form_and_the_entries_of_records_follow_the_options_of_the_storage() -> TestResult {
+    compare("record_options", async |run| {
+        run.start().await?;
+        run.create("one", json!({"spec": {"size": 1}})).await?;
+        let has_record = |it: &DynamicObject| {
+            let annotations = it.annotations().values();
+            let mut records = annotations.filter(|text| text.contains("\"delayed\":"));
+            records.any(|text| text.contains("\"retries\":1") && text.contains("null"))
+        };
+        // Kopf would wait for ever: with all entries it writes the same record again, and no event follows.
+        run.note("one", "waits", has_record).await
     })
     .await
 }

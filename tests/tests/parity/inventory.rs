@@ -16,6 +16,16 @@ functions += [kopf.daemon, kopf.timer, kopf.index, kopf.subhandler, kopf.registe
 names = {f'on.{name}' for name in decorators} | set(kopf.__all__) - {'on'}
 for function in functions:
     names |= set(inspect.signature(function).parameters)
+for name in kopf.__all__:
+    function = getattr(kopf, name)
+    function = function.__init__ if inspect.isclass(function) else function
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        continue
+    names |= {it.name for it in parameters
+              if it.kind not in (it.VAR_POSITIONAL, it.VAR_KEYWORD)
+              and not it.name.startswith('_') and it.name not in ('self', 'args')}
 names |= {'asap', 'one_by_one', 'all_at_once', 'randomized', 'shuffled'}
 for section in dataclasses.fields(configuration.OperatorSettings):
     for field in dataclasses.fields(section.default_factory):

@@ -1,9 +1,11 @@
 //! Filters: which handlers are called for which objects, and which objects are not written.
 
 use kopf_tests::TestResult;
+use kube::ResourceExt as _;
+use kube::api::DynamicObject;
 use serde_json::json;
 
-use crate::scenario::{compare, is_settled};
+use crate::scenario::{compare, is_held, is_settled};
 
 #[tokio::test]
 async fn filters_select_the_same_handlers() -> TestResult {
@@ -89,6 +91,63 @@ async fn the_result_of_an_event_handler_is_the_only_write() -> TestResult {
             status["spy"]["size"] == 2 && status["part/metadata.labels"]["is"] == "labels"
         })
         .await
+    })
+    .await
+}
+
+#[tokio::test]
+async fn filters_that_look_at_a_value_and_the_whole_object_select_the_same_handlers() -> TestResult
+{
+    compare("value_functions", async |run| {
+        run.start().await?;
+        let labelled =
+            |tier: &str, spec| json!({"metadata": {"labels": {"tier": tier}}, "spec": spec});
+        let bodies = [
+            (
+                "gold",
+                labelled("gold", json!({"tier": "gold", "size": 1, "limit": 3})),
+            ),
+            (
+                "tin",
+                labelled("tin", json!({"tier": "gold", "size": 3, "limit": 3})),
+            ),
+        ];
+        for (name, body) in bodies {
+            run.create(name, body).await?;
+            run.note_settled(name).await?;
+        }
+        for size in [2, 4, 5, 2] {
+            run.merge("gold", json!({"spec": {"size": size}})).await?;
+            run.note_settled_with("gold", size).await?;
+        }
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn annotations_exclude_an_object_from_handlers_for_good() -> TestResult {
+    compare("never_again", async |run| {
+        run.start().await?;
+        run.create("one", json!({"spec": {"size": 1}})).await?;
+        run.note_settled("one").await?;
+        let is_marked = |it: &DynamicObject| {
+            is_settled(it) && it.annotations().contains_key("update-fn-never-again")
+        };
+        run.merge("one", json!({"spec": {"size": 2}})).await?;
+        run.note("one", "marked", |it| is_marked(it)).await?;
+        run.wait_for_calls(2).await?;
+        run.merge("one", json!({"spec": {"size": 3}})).await?;
+        run.note_settled_with("one", 3).await?;
+        run.wait_for_calls(3).await?;
+
+        let monitored = json!({"metadata": {"labels": {"monitored": "yes"}}, "spec": {"size": 1}});
+        run.create("two", monitored).await?;
+        let is_done = |it: &DynamicObject| {
+            it.annotations().contains_key("monitor-never-again") && !is_held(it)
+        };
+        run.note("two", "released", is_done).await?;
+        run.wait_for_calls(4).await
     })
     .await
 }

@@ -6,9 +6,11 @@ mod scenarios;
 
 use std::env;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use kopf_runtime::admission::{Certificates, Server, Webhooks};
-use kopf_runtime::{Operator, ResourceSpec, Scope, StatusSubresource};
+use kopf_runtime::storage::AnnotationsProgress;
+use kopf_runtime::{Operator, ResourceSpec, Scope, Settings, StatusSubresource};
 
 fn main() -> ExitCode {
     let variable = |name| env::var(name).expect("the parity tests set SCENARIO and GROUP");
@@ -20,8 +22,12 @@ fn main() -> ExitCode {
         scope: Scope::Namespaced,
         status: StatusSubresource::Present,
     };
-    let handlers = scenarios::named(&variable("SCENARIO"), widgets);
-    let operator = Operator::new("parity-operator");
+    let scenario = variable("SCENARIO");
+    let handlers = scenarios::named(&scenario, widgets);
+    let mut operator = Operator::new("parity-operator");
+    if scenario == "record_options" {
+        operator = operator.settings(record_options());
+    }
     let operator = handlers.into_iter().fold(operator, Operator::resource);
     match env::var("MANAGED") {
         Ok(name) => operator
@@ -29,6 +35,16 @@ fn main() -> ExitCode {
             .main(),
         Err(_) => operator.main(),
     }
+}
+
+/// Records in annotations of the second form only, with all of their entries.
+fn record_options() -> Settings {
+    let mut progress = AnnotationsProgress::default();
+    progress.form.v1 = false;
+    progress.verbose = true;
+    let mut settings = Settings::default();
+    settings.persistence.progress = Arc::new(progress);
+    settings
 }
 
 /// Webhooks with the same certificates as Kopf's.

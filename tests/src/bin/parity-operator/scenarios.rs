@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use kopf_runtime::{
     AdmissionError, AdmissionResult, ChangeContext, ChangeHandler, Combined, DaemonHandler,
-    ErrorMode, EventHandler, EventSeverity, FieldContext, FieldHandler, HandlerError,
-    HandlerResult, Lifecycle, MutationContext, On, Operation, Reason, Resource, ResourceHandlers,
-    ResourceSpec, Selector, SubHandler, TextTest, TimerHandler, ValidationContext, ValueTest,
-    WatchEventType, WebhookHandler, WhenTest,
+    ErrorMode, EventHandler, EventSeverity, FieldContext, FieldHandler, FilterContext,
+    HandlerError, HandlerResult, Lifecycle, MutationContext, On, Operation, Reason, Resource,
+    ResourceHandlers, ResourceSpec, Selector, SubHandler, TextTest, TimerHandler,
+    ValidationContext, ValueTest, WatchEventType, WebhookHandler, WhenTest, predicate,
 };
 use serde_json::{Value, json};
 
@@ -41,12 +41,14 @@ pub(crate) fn named(name: &str, widgets: ResourceSpec) -> Vec<ResourceHandlers> 
         "limits" => limits(widgets),
         "long_ids" => long_ids(widgets),
         "mid_cycle" => mid_cycle(widgets),
+        "never_again" => never_again(widgets),
         "flood" => flood(widgets),
         "optional_delete" => optional_delete(widgets),
         "overlapping_fields" => overlapping_fields(widgets),
         "patches" => patches(widgets),
         "permanent_error" => permanent_error(widgets),
         "posted" => posted(widgets),
+        "record_options" => record_options(widgets),
         "results_in_order" => results_in_order(widgets),
         "resume" => resume(widgets),
         "resume_deleted" => resume_deleted(widgets),
@@ -59,6 +61,7 @@ pub(crate) fn named(name: &str, widgets: ResourceSpec) -> Vec<ResourceHandlers> 
         "timeout" => timeout(widgets),
         "two_handlers" => two_handlers(widgets),
         "update_with_diff" => update_with_diff(widgets),
+        "value_functions" => value_functions(widgets),
         unknown => panic!("there is no scenario `{unknown}`"),
     };
     vec![handlers.build()]
@@ -140,6 +143,21 @@ fn admission(widgets: Widgets) -> Widgets {
                 })
             },
         )
+        .validate(
+            WebhookHandler::new("only_updates")
+                .when(predicate::when(&Arc::new(()), is_real_update)),
+            |(), cx: &mut ValidationContext<Value>| {
+                cx.warn("update");
+                Box::pin(async { Ok(()) })
+            },
+        )
+}
+
+fn is_real_update((): &(), cx: &FilterContext<'_, Value>) -> bool {
+    cx.request().is_some_and(|request| {
+        let has_user = !request.user().username.is_empty();
+        has_user && request.operation() == Operation::Update && !request.is_dry_run()
+    })
 }
 
 async fn check(cx: &mut ValidationContext<Value>) -> AdmissionResult {
@@ -469,6 +487,73 @@ fn larger_than(limit: i64) -> WhenTest {
     WhenTest::new(move |subject| {
         let size = &subject.body.body()["spec"]["size"];
         size.as_i64().is_some_and(|size| size > limit)
+    })
+}
+
+/// The same filters as functions of the whole object: functions of values see the value alone.
+fn value_functions(widgets: Widgets) -> Widgets {
+    fn limit(object: &Value) -> Option<i64> {
+        object["spec"]["limit"].as_i64()
+    }
+    fn is_own_tier((): &(), cx: &FilterContext<'_, Value>) -> bool {
+        cx.label("tier") == cx.object()["spec"]["tier"].as_str()
+    }
+    fn is_at_limit((): &(), cx: &FilterContext<'_, Value>) -> bool {
+        cx.object()["spec"]["size"] == cx.object()["spec"]["limit"]
+    }
+    fn is_crossing((): &(), cx: &FilterContext<'_, Value>) -> bool {
+        let size = |object: &Value| object["spec"]["size"].as_i64();
+        let (old, limit) = (cx.old().known().and_then(size), limit(cx.object()));
+        old < limit && size(cx.object()) >= limit
+    }
+    let state = Arc::new(());
+    [
+        ChangeHandler::new("own_tier", On::create()).when(predicate::when(&state, is_own_tier)),
+        ChangeHandler::new("at_limit", On::create())
+            .field("spec.size")
+            .when(predicate::when(&state, is_at_limit)),
+        ChangeHandler::new("crossing", On::update())
+            .field("spec.size")
+            .when(predicate::when(&state, is_crossing)),
+    ]
+    .into_iter()
+    .fold(widgets, noted)
+}
+
+fn never_again(widgets: Widgets) -> Widgets {
+    let update = ChangeHandler::new("update_fn", On::update());
+    let monitor = DaemonHandler::new("monitor").label("monitored", TextTest::Present);
+    let widgets = widgets
+        .change(
+            update.annotation("update-fn-never-again", TextTest::Absent),
+            |(), cx| {
+                Box::pin(async move {
+                    note_only(cx)?;
+                    cx.patch().annotate("update-fn-never-again", "yes");
+                    Err(HandlerError::permanent("never call it again"))
+                })
+            },
+        )
+        .daemon(
+            monitor.annotation("monitor-never-again", TextTest::Absent),
+            |(), cx| {
+                Box::pin(async move {
+                    note_action("monitor", cx.name(), "runs");
+                    cx.patch().annotate("monitor-never-again", "yes");
+                    Ok(())
+                })
+            },
+        );
+    noted(
+        widgets,
+        ChangeHandler::new("resize", On::update()).field("spec.size"),
+    )
+}
+
+fn record_options(widgets: Widgets) -> Widgets {
+    let id = "create_fn_with_a_very_long_name_that_surely_exceeds_limits/sub-handler-one";
+    widgets.change(ChangeHandler::new(id, On::create()), |(), cx| {
+        Box::pin(async move { note_and_wait(cx, 1, "once more", 3600.0) })
     })
 }
 

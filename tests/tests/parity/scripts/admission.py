@@ -55,3 +55,8 @@ def complete(spec, patch, **_):
         patch.spec["size"] = 3
     if "remove" in spec:
         patch.spec["remove"] = None
+
+
+@kopf.on.validate(*WIDGETS, when=lambda operation, userinfo, dryrun, **_: operation == "UPDATE" and userinfo["username"] and not dryrun)
+def only_updates(warnings, **_):
+    warnings.append("update")
