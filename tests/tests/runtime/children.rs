@@ -1,15 +1,22 @@
 //! Children: adopted by the handled object, and deleted with it.
 
+use std::sync::Arc;
+
 use http::Method;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kopf_runtime::hierarchy::{Adoption, Naming};
-use kopf_runtime::{ChangeContext, ChangeHandler, HandlerResult, On, ResourceHandlers};
+use kopf_runtime::{
+    ChangeContext, ChangeHandler, EventContext, EventHandler, HandlerResult, On, Operator,
+    Resource, ResourceHandlers,
+};
 use kopf_tests::{FaultProxy, TestResult};
 use kube::Api;
-use kube::api::{Patch, PatchParams};
+use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 
 use crate::fixture::{HandlerFixture, HandlerScripts};
+use crate::indices::CONFIG_MAP;
 
 #[tokio::test]
 async fn an_adopted_child_is_deleted_with_its_owner() -> TestResult {
@@ -244,4 +251,99 @@ fn kept_child(fixture: &HandlerFixture) -> ResourceHandlers {
             Box::pin(keep_child(scripts, cx))
         })
         .build()
+}
+
+/// Writes the size that a child has into the status of its owner.
+async fn tell_owner(scripts: &HandlerScripts, cx: &mut EventContext<ConfigMap>) -> HandlerResult {
+    let owners = cx.object().metadata.owner_references.iter().flatten();
+    for owner in owners {
+        let (group, version) = owner.api_version.split_once('/').unwrap_or_default();
+        let kind = GroupVersionKind::gvk(group, version, &owner.kind);
+        let namespace = cx.namespace().unwrap_or_default();
+        let resource = ApiResource::from_gvk(&kind);
+        let client = cx.client().clone();
+        let api: Api<DynamicObject> = Api::namespaced_with(client, namespace, &resource);
+        let size = cx.object().data.as_ref().and_then(|data| data.get("size"));
+        let patch = Patch::Merge(json!({"status": {"child": size}}));
+        let params = PatchParams::default();
+        api.patch_status(&owner.name, &params, &patch).await?;
+        scripts.report(format!("told {} {size:?}", owner.name));
+    }
+    Ok(())
+}
+
+/// An operator whose owners make a child each, which tells them its size.
+fn telling_children(fixture: &HandlerFixture, reaction: ChangeHandler) -> Operator {
+    fixture.script_async("keep_child", |cx| {
+        let size = cx.object()["spec"]["size"].to_string();
+        let mut child = ConfigMap::default();
+        let data = child.data.get_or_insert_default();
+        data.insert("size".to_owned(), size);
+        let strict = Adoption {
+            naming: Naming::Strict,
+            ..Adoption::default()
+        };
+        let adopted = cx.adopt_as(&mut child, &strict);
+        let maps = cx.api::<ConfigMap>();
+        async move {
+            adopted?;
+            maps.create(&Default::default(), &child).await?;
+            Ok(())
+        }
+    });
+    let children = Resource::<ConfigMap, HandlerScripts>::new(CONFIG_MAP, &fixture.scripts)
+        .event(EventHandler::new("tell_owner"), |scripts, cx| {
+            Box::pin(tell_owner(scripts, cx))
+        })
+        .build();
+    let owners = fixture.handlers([ChangeHandler::new("keep_child", On::create()), reaction]);
+    Operator::new("hierarchy")
+        .resource(owners)
+        .resource(children)
+}
+
+#[tokio::test]
+async fn the_handler_of_a_child_writes_the_status_of_its_owner() -> TestResult {
+    let mut fixture = HandlerFixture::new("told-owner").await?;
+    let reaction = ChangeHandler::new("changed", On::update());
+    let operator = telling_children(&fixture, reaction);
+    let operator = fixture.start_operator(operator).await?;
+    fixture.create("one", 3).await?;
+    let told = async |size: &str| {
+        fixture
+            .objects
+            .wait_until("one", "its child has told it", |it| {
+                it.data["status"]["child"] == size
+            })
+            .await
+    };
+    told("3").await?;
+    fixture.wait_until_handled("one", 3).await?;
+    let maps = fixture.sandbox.objects("v1", "ConfigMap").await?;
+    maps.merge("one", json!({"data": {"size": "4"}})).await?;
+    told("4").await?;
+    // The status is no change of the owner, so the two do not call each other without an end.
+    operator.stop().await?;
+    let calls = fixture.calls_so_far().into_iter().map(|it| it.handler);
+    assert_eq!(calls.collect::<Vec<_>>(), ["keep_child"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_owner_reacts_to_what_its_children_write_into_its_status() -> TestResult {
+    let mut fixture = HandlerFixture::new("reacting-owner").await?;
+    let scripts = Arc::clone(&fixture.scripts);
+    fixture.script("react/status.child", move |cx| {
+        scripts.report(format!("react {}", cx.raw()["status"]["child"]));
+        Ok(())
+    });
+    let reaction = ChangeHandler::new("react", On::update()).field("status.child");
+    let operator = telling_children(&fixture, reaction);
+    let operator = fixture.start_operator(operator).await?;
+    fixture.create("one", 3).await?;
+    fixture.wait_until_handled("one", 3).await?;
+    let maps = fixture.sandbox.objects("v1", "ConfigMap").await?;
+    maps.merge("one", json!({"data": {"size": "4"}})).await?;
+    while fixture.next_report().await != "react \"4\"" {}
+    operator.stop().await
 }
