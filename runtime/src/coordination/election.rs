@@ -9,6 +9,7 @@ use kopf_core::election::elector::{ElectionAnswer, ElectionEffect, ElectionIdent
 use kopf_core::handler::watch_selectors::WatchSelectors;
 use kopf_core::machine::request::{PatchContent, PatchEndpoint};
 use kube::Client;
+use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -254,11 +255,28 @@ impl<'a> LeaderElector<'a> {
         let Some(patch) = self.elector.release(now, wall) else {
             return;
         };
-        let request = ElectionEffect::Patch(patch);
-        match timeout(RELEASE_TIMEOUT, self.send(&request)).await {
+        match timeout(RELEASE_TIMEOUT, self.send_release(patch)).await {
             Ok(ElectionAnswer::Lease(_)) => info!("the lease {} is released", self.lease()),
             Ok(answer) => warn!("the lease {} is not released: {answer:?}", self.lease()),
             Err(_) => warn!("the lease {} is not released: no response", self.lease()),
+        }
+    }
+
+    /// The stop may have cut off a renewal, after which the lease has another version.
+    async fn send_release(&self, patch: Value) -> ElectionAnswer {
+        let answer = self.send(&ElectionEffect::Patch(patch)).await;
+        if !matches!(answer, ElectionAnswer::Conflict) {
+            return answer;
+        }
+        match self.send(&ElectionEffect::Get).await {
+            ElectionAnswer::Lease(lease) => {
+                let wall = self.config.clock.now();
+                match self.elector.release_as_read(&lease, wall) {
+                    Some(patch) => self.send(&ElectionEffect::Patch(patch)).await,
+                    None => answer,
+                }
+            }
+            other => other,
         }
     }
 

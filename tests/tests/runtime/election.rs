@@ -301,3 +301,38 @@ async fn a_lease_that_exists_and_may_not_be_read_is_asked_for_with_pauses() -> T
     );
     operator.stop().await
 }
+
+#[tokio::test]
+async fn a_lease_that_has_another_version_than_known_is_released_too() -> TestResult {
+    let mut fixture = HandlerFixture::new("stale-release").await?;
+    let user = fixture.new_user();
+    let proxy = FaultProxy::start(fixture.sandbox.control_plane(), &user).await?;
+    let unseen = RequestMatch::any().path("leases").watches();
+    proxy.always(unseen, Fault::Delay(Duration::from_secs(600)));
+    let election = LeaderElectionSettings {
+        name: Some("shared".to_owned()),
+        namespace: Some(fixture.sandbox.namespace().to_owned()),
+        lease_duration: Duration::from_secs(120),
+        renew_deadline: Duration::from_secs(110),
+        retry_period: Duration::from_secs(100),
+    };
+    let handlers = fixture.handlers([ChangeHandler::new("create_fn", On::create())]);
+    let operator = Operator::new("stale")
+        .resource(handlers)
+        .leader_election(election)
+        .identity("one");
+    let operator = fixture.run(operator, proxy.client().await?, user);
+    fixture.create("one", 1).await?;
+    fixture.wait_until_handled("one", 1).await?;
+    let leases = fixture
+        .sandbox
+        .objects("coordination.k8s.io/v1", "Lease")
+        .await?;
+    let touched = json!({"metadata": {"annotations": {"touched": "yes"}}});
+    let held = leases.merge("shared", touched).await?;
+    assert!(held.data["spec"]["holderIdentity"].is_string(), "{held:?}");
+    operator.stop().await?;
+    let free = leases.get("shared").await?;
+    assert!(free.data["spec"]["holderIdentity"].is_null(), "{free:?}");
+    Ok(())
+}

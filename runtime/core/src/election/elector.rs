@@ -275,10 +275,24 @@ impl Elector {
         let holds = self.candidate.holds_until(now).is_some();
         self.candidate.resign();
         let version = self.candidate.version().filter(|_| holds)?;
-        let renewed = format!("{wall:.6}");
-        let free = json!({"holderIdentity": null, "leaseDurationSeconds": 1, "renewTime": renewed});
-        Some(patch(version, &free))
+        Some(free(version, wall))
     }
+
+    /// The patch that gives up the lease in this state of it, which is not the one that
+    /// [`release`](Self::release) knew: a renewal whose answer is missing may have been executed.
+    /// None if this replica does not hold it.
+    #[must_use]
+    pub fn release_as_read(&self, lease: &Value, wall: Timestamp) -> Option<Value> {
+        let lease = read(lease)?;
+        let is_ours = lease.holder.as_deref() == Some(self.candidate.identity());
+        is_ours.then(|| free(&lease.version, wall))
+    }
+}
+
+fn free(version: &str, wall: Timestamp) -> Value {
+    let renewed = format!("{wall:.6}");
+    let spec = json!({"holderIdentity": null, "leaseDurationSeconds": 1, "renewTime": renewed});
+    patch(version, &spec)
 }
 
 fn patch(version: &str, spec: &Value) -> Value {
@@ -328,6 +342,23 @@ mod tests {
         assert!(requests < 40, "{requests} requests in a minute");
         let failure = elector.take_failure().expect("a reason");
         assert!(failure.contains("nowhere"), "{failure}");
+    }
+
+    #[test]
+    fn a_lease_that_has_changed_meanwhile_is_released_by_its_holder_only() {
+        let lease = |holder: &str| {
+            json!({
+                "metadata": {"resourceVersion": "8"},
+                "spec": {"holderIdentity": holder, "leaseDurationSeconds": 60},
+            })
+        };
+        let elector = elector();
+        let own = elector.candidate().identity().to_owned();
+        let wall = Timestamp::UNIX_EPOCH;
+        let patch = elector.release_as_read(&lease(&own), wall).unwrap();
+        assert_eq!(patch["metadata"]["resourceVersion"], "8");
+        assert_eq!(patch["spec"]["holderIdentity"], Value::Null);
+        assert_eq!(elector.release_as_read(&lease("another"), wall), None);
     }
 
     #[test]
