@@ -111,14 +111,16 @@ impl<T> EventBatch<T> {
         self.earlier.iter().chain(&self.newest)
     }
 
-    /// True if a pause must not drop the batch: no list names a deleted object again.
+    /// True if a pause must not drop the batch: no list names an object again that is gone, and a
+    /// requeue may say that its last daemon has ended.
     #[must_use]
     pub fn survives_pause(&self) -> bool {
-        if planted!(DeletionDroppedAtPause) {
-            return false;
+        match self.newest() {
+            Some(newest) => {
+                newest.event_type == WatchEventType::Deleted && !planted!(DeletionDroppedAtPause)
+            }
+            None => self.requeued,
         }
-        let newest = self.newest();
-        newest.is_some_and(|newest| newest.event_type == WatchEventType::Deleted)
     }
 }
 
@@ -153,6 +155,25 @@ mod tests {
         let batch = batch(BatchMode::NewestOnly, events);
         assert_eq!(states(&batch), [2]);
         assert_eq!(batch.summary().first, Some(EventKind::Listed));
+    }
+
+    #[test]
+    fn a_pause_drops_only_what_a_list_brings_again() {
+        let survives = |events: &[WatchEventType], requeued: bool| {
+            let events = events.iter().map(|event_type| (*event_type, 1));
+            let mut batch = batch(BatchMode::NewestOnly, events);
+            if requeued {
+                batch.requeue();
+            }
+            batch.survives_pause()
+        };
+        assert!(!survives(&[WatchEventType::Modified], false));
+        assert!(!survives(&[WatchEventType::Modified], true));
+        assert!(survives(&[WatchEventType::Deleted], false));
+        assert!(
+            survives(&[], true),
+            "the last daemon of a gone object has ended"
+        );
     }
 
     #[test]
