@@ -232,10 +232,7 @@ impl HandledStates {
     /// Reads notes; none if they were written with another last handled state.
     #[must_use]
     pub fn decode(text: &str, base: &Baseline, salt: &str) -> Option<Self> {
-        let mut json: Value = serde_json::from_str(text).ok()?;
-        if let Some(packed) = json.get("deflate").and_then(Value::as_str) {
-            json = serde_json::from_str(&packed::inflate(packed)?).ok()?;
-        }
+        let json = parse(text)?;
         if json.get("base")?.as_str()? != fingerprint(base, salt) {
             return None;
         }
@@ -252,6 +249,28 @@ impl HandledStates {
             .map(|(id, entry)| Some((HandlerId::new(id), decode_entry(entry, states.len())?)))
             .collect::<Option<_>>()?;
         Some(Self { states, entries })
+    }
+
+    /// The stamps in notes, whatever last handled state they were written with.
+    #[must_use]
+    pub fn stamps(text: &str) -> BTreeMap<HandlerId, RecordStamp> {
+        let json = parse(text).unwrap_or_default();
+        let handlers = json.get("handlers").and_then(Value::as_object);
+        let handlers = handlers.into_iter().flatten();
+        handlers
+            .filter_map(|(id, entry)| {
+                let entry = decode_entry(entry, usize::MAX)?;
+                Some((HandlerId::new(id), entry.stamp))
+            })
+            .collect()
+    }
+}
+
+fn parse(text: &str) -> Option<Value> {
+    let json: Value = serde_json::from_str(text).ok()?;
+    match json.get("deflate").and_then(Value::as_str) {
+        Some(packed) => serde_json::from_str(&packed::inflate(packed)?).ok(),
+        None => Some(json),
     }
 }
 

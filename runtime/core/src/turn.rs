@@ -9,14 +9,14 @@ pub mod run;
 pub mod sub;
 pub mod tracker;
 
-use std::{any::Any, fmt, sync::Arc, time::Duration};
+use std::{any::Any, collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
     cause::{Cause, Reason, Subject, detect::ObservedChange},
-    handled_states::HandledStates,
+    handled_states::{HandledStates, RecordStamp},
     handler::{HandlerId, HandlerSpec, Trigger, finalizer_need::FinalizerNeed, registry::Registry},
     object::{
         ObjectView,
@@ -262,8 +262,14 @@ impl Turn {
             .persistence
             .progress
             .fetch_handled_states(input.view());
-        let handled = notes
-            .and_then(|notes| HandledStates::decode(&notes, &input.change.old, input.salt()))
+        let known = notes
+            .as_deref()
+            .and_then(|notes| HandledStates::decode(notes, &input.change.old, input.salt()));
+        let unknown = match (&known, &notes) {
+            (None, Some(notes)) => HandledStates::stamps(notes),
+            (Some(_), _) | (None, None) => BTreeMap::new(),
+        };
+        let handled = known
             .unwrap_or_default()
             .filtered(|id, stamp| tracker.stamp(id) == Some(stamp));
         let level = DeclaredLevel {
@@ -278,6 +284,9 @@ impl Turn {
             level,
         };
         cycle.supersede();
+        if matches!(reason, Reason::Create | Reason::Update) {
+            cycle.reset_unknown(&unknown, now);
+        }
         if reason == Reason::Update {
             cycle.reset_outdated(now);
         }
@@ -449,6 +458,28 @@ impl Turn {
         let over = self.tracker.supersede();
         if self.reason() != Reason::Resume {
             self.level.dropped.extend(over);
+        }
+    }
+
+    /// Restarts handlers that finished on a state which is not known: their records have these
+    /// stamps, from notes that were written with another last handled state. Another operator has
+    /// ended the cycle since, or only a part of a write was accepted.
+    fn reset_unknown(&mut self, stamps: &BTreeMap<HandlerId, RecordStamp>, now: Timestamp) {
+        let tracker = &self.tracker;
+        let is_unknown = |id: &HandlerId| {
+            let stamp = tracker.stamp(id).filter(|_| tracker.is_finished(id));
+            stamp.is_some() && stamps.get(id) == stamp.as_ref()
+        };
+        let selected = self.level.selected.iter().map(|handler| &handler.id);
+        let unknown: Vec<HandlerId> = selected.filter(|id| is_unknown(id)).cloned().collect();
+        let subs = unknown.iter().flat_map(|id| tracker.subrefs(id));
+        let subs: Vec<HandlerId> = subs.filter(|id| is_unknown(id)).cloned().collect();
+        for id in &unknown {
+            self.tracker.reset(id, now);
+        }
+        for id in subs {
+            self.tracker.forget(&id);
+            self.level.dropped.push(id);
         }
     }
 

@@ -160,6 +160,41 @@ fn handlers_wait_for_their_delay() {
 }
 
 #[test]
+fn a_handler_whose_note_is_for_another_base_is_called_again() {
+    let record = r#"{"started":"2020-01-01T00:00:00+00:00","stopped":"2020-01-01T00:00:05+00:00","purpose":"create","retries":2,"success":true}"#;
+    // Another operator has ended the creation, for which this record and this note are.
+    let of_creation = |retries: u32| {
+        json!({"base": "", "states": [{"merge": {"spec": {"x": 0}}}],
+            "handlers": {"field/spec.x": ["2020-01-01T00:00:05+00:00", retries, 0, false]}})
+        .to_string()
+    };
+    let due = |notes: String, base: Option<&str>| {
+        let mut body = json!({"spec": {"x": 1}, "metadata": {"annotations": {
+            format!("{KOPF}/field.spec.x"): record,
+            format!("{KOPF}/last-seen-states"): notes,
+        }}});
+        if let Some(base) = base {
+            let annotations = &mut body["metadata"]["annotations"];
+            annotations[format!("{KOPF}/last-handled-configuration")] = base.into();
+        }
+        let specs = vec![HandlerSpec::for_field(
+            "field",
+            Trigger::Field,
+            "spec.x".into(),
+        )];
+        let cycle = handle(&input(specs, body, EventKind::Changed));
+        cycle.due(&Lifecycle::AllAtOnce, 0, now()).len()
+    };
+    let base = Some(r#"{"spec":{"x":0}}"#);
+    assert_eq!(due(of_creation(2), base), 1);
+    // Kopf has called the handler since the note.
+    assert_eq!(due(of_creation(1), base), 0);
+    assert_eq!(due(of_creation(2), None), 0, "the note is for this base");
+    let of_update = of_creation(2).replace(r#""base":"""#, r#""base":"other""#);
+    assert_eq!(due(of_update, None), 1, "only the notes were written");
+}
+
+#[test]
 fn limits_are_checked_before_a_call_and_shown_to_the_handler() {
     let record = r#"{"started":"2019-12-31T23:59:00+00:00","purpose":"create","retries":2}"#;
     let body = json!({"metadata": {"annotations": {format!("{KOPF}/create"): record}}});
