@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use kopf_core::cause::{Reason, Subject};
-use kopf_core::handler::{HandlerSpec, Trigger};
+use kopf_core::handler::{HandlerId, HandlerSpec, Trigger};
 use kopf_core::object::ObjectView;
 use kopf_core::object::diff::same;
 use kopf_core::object::finalizer::is_present;
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::tracking::{TrackedCall, scope};
 use super::{OperatorScenario, meta};
-use crate::operator::SimulatedOperator;
+use crate::operator::{CoordinationMode, SimulatedOperator};
 use crate::server::ApiServer;
 use crate::world::Violation;
 
@@ -101,6 +101,7 @@ impl OperatorScenario {
         }
         let path = scope(self.plan.setup, &spec.id);
         let handled = match own {
+            Some(own) if self.is_handled_by_peer(&finished, own, &path, last) => None,
             Some(own) => Some(&*own.state),
             None => self.relied_on(&finished, &path, last),
         };
@@ -113,6 +114,23 @@ impl OperatorScenario {
         }
     }
 
+    /// Whether another peer has handled the final state: the last attempt may be that of a process
+    /// which stood still, and did not know yet that it was to pause.
+    fn is_handled_by_peer(
+        &self,
+        finished: &[&TrackedCall],
+        own: &TrackedCall,
+        path: &FieldPath,
+        last: &Value,
+    ) -> bool {
+        let shared = self.plan.mode == CoordinationMode::Peering;
+        let of_peer = |it: &&&TrackedCall| {
+            it.handler == own.handler && it.sender.process != own.sender.process
+        };
+        let of_peer = finished.iter().rfind(of_peer);
+        shared && of_peer.is_some_and(|it| alike(path, &it.state, last))
+    }
+
     /// The state that a handler relies on which was never called: that of the creation, unless
     /// every create handler has finished on the final state.
     fn relied_on<'a>(
@@ -122,18 +140,22 @@ impl OperatorScenario {
         last: &Value,
     ) -> Option<&'a Value> {
         let setup = self.plan.setup;
-        let mut creation = finished.iter().filter(|it| it.reason == Reason::Create);
-        let oldest = creation.clone().next()?;
+        let is_creation = |call: &TrackedCall| call.reason == Reason::Create;
+        let oldest = finished.iter().find(|it| is_creation(it))?;
         if alike(path, &oldest.state, last) {
             return None;
         }
-        let is_last = |call: &&&TrackedCall| {
-            let mut later = finished.iter();
-            !later.any(|it| it.handler == call.handler && it.reason != Reason::Create)
+        // Peers may both call a create handler for a while: its last attempt counts.
+        let is_last = |at: usize, handler: &HandlerId| {
+            let mut later = finished[at + 1..].iter();
+            !later.any(|it| it.handler == *handler)
         };
-        let outdated = creation
-            .find(|call| is_last(call) && !alike(&scope(setup, &call.handler), &call.state, last));
-        outdated.map(|it| &*it.state)
+        let mut calls = finished.iter().enumerate();
+        let outdated = calls.find(|(at, call)| {
+            let scope = scope(setup, &call.handler);
+            is_creation(call) && is_last(*at, &call.handler) && !alike(&scope, &call.state, last)
+        });
+        outdated.map(|(_, it)| &*it.state)
     }
 
     /// Nothing stays in memory of objects that are gone.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kopf_core::cause::{Reason, Subject};
+use kopf_core::handled_states::HandledStates;
 use kopf_core::handler::{HandlerId, HandlerSpec, Trigger};
 use kopf_core::object::ObjectView;
 use kopf_core::object::diff::{Baseline, same};
@@ -89,7 +90,7 @@ pub(super) struct TrackedCall {
     pub(super) reason: Reason,
     pub(super) state: Arc<Value>,
     pub(super) finished: bool,
-    sender: Sender,
+    pub(super) sender: Sender,
     /// The period of its process.
     period: RunningPeriod,
     ended: bool,
@@ -387,10 +388,12 @@ impl TrackedObject {
         let Some(last) = self.calls.iter().rfind(|it| it.handler == *id) else {
             return Ok(());
         };
-        // A write may land when its process is dead, and the next one has listed the object. Peers
-        // may even run at once for a while, as their records are no locks.
+        // A write may land when its process is dead or has paused, and the next one, or the same
+        // one after its pause, has listed the object. Peers may even run at once for a while, as
+        // their records are no locks.
         let is_undisputed = |it: &TrackedCall| {
-            let is_listed = it.sender == sender || it.persisted.is_some_and(|it| it < period.since);
+            let is_own = it.sender == sender && it.period.number == period.number;
+            let is_listed = is_own || it.persisted.is_some_and(|it| it < period.since);
             is_listed && (!shared || self.is_undisputed(it, sender, period))
         };
         let resumes = declared(setup, id).any(|it| matches!(it.trigger, Trigger::Resume { .. }));
@@ -509,7 +512,7 @@ impl TrackedCall {
     fn shown_by(&self, setup: &OperatorSetup, object: &Value) -> ShownEnd {
         let view = ObjectView::new(object);
         if let Some(record) = setup.persistence.progress.fetch(&self.handler, view) {
-            return match record.is_finished() {
+            return match record.is_finished() && !is_for_another_base(setup, &self.handler, view) {
                 true => ShownEnd::Finished,
                 false => ShownEnd::Open,
             };
@@ -518,7 +521,8 @@ impl TrackedCall {
             (Reason::Delete, _) => {
                 view.is_being_deleted() && !is_present(view, &setup.persistence.finalizer)
             }
-            (_, Baseline::Absent) => false,
+            // The base was there before a resume handler was called.
+            (Reason::Resume, _) | (_, Baseline::Absent) => false,
             (Reason::Create, _) => true,
             (_, Baseline::Known(base)) => {
                 let path = scope(setup, &self.handler);
@@ -531,6 +535,17 @@ impl TrackedCall {
             false => ShownEnd::Unknown,
         }
     }
+}
+
+/// Whether the note of a handler was written with another base, so that the state it saw is not
+/// known: with progress in the status, a write takes two requests.
+fn is_for_another_base(setup: &OperatorSetup, id: &HandlerId, view: ObjectView<'_>) -> bool {
+    let Some(notes) = setup.persistence.progress.fetch_handled_states(view) else {
+        return false;
+    };
+    let base = setup.persistence.baseline(view);
+    HandledStates::decode(&notes, &base, view.uid().unwrap_or_default()).is_none()
+        && HandledStates::stamps(&notes).contains_key(id)
 }
 
 /// The declarations of a handler.
