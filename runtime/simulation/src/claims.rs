@@ -61,6 +61,7 @@ struct HistoryPlan {
     coordination_kind: KindId,
     names: usize,
     disturbances: usize,
+    bursts: u32,
     is_rough: bool,
     /// What can never come to rest.
     lasting: LastingTrouble,
@@ -120,6 +121,7 @@ impl OperatorScenario {
                 coordination_kind: kind,
                 names: 1,
                 disturbances: 0,
+                bursts: 0,
                 is_rough: false,
                 lasting: LastingTrouble::None,
             },
@@ -371,6 +373,7 @@ impl Scenario for OperatorScenario {
             coordination_kind,
             names: 1 + choices.one_of(3) as usize,
             disturbances: *choices.item(&[4, 8, 8, 16]),
+            bursts: *choices.item(&[0, 3]),
             is_rough: choices.one_of(3) > 0,
             lasting: match (choices.one_of(24), mode) {
                 (23, _) => LastingTrouble::Denial,
@@ -403,6 +406,7 @@ impl Scenario for OperatorScenario {
             },
             disturbances: self.plan.disturbances,
             disturbed_for: Duration::from_secs(100),
+            bursts: self.plan.bursts,
             settles_within: Duration::from_secs(300),
             stays_calm_for: Duration::from_secs(60),
             steps: 6_000,

@@ -28,6 +28,9 @@ pub use scenario::{Disturbance, HistoryLimits, HistoryPhase, Occurrence, Scenari
 /// The time between two bookmarks of a watch.
 const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
 
+/// The time of a burst of disturbances, in milliseconds.
+const BURST: u32 = 3_000;
+
 /// What a history was about.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HistoryFigures {
@@ -135,15 +138,24 @@ impl<'a, S: Scenario> World<'a, S> {
 
     /// Each disturbance has a stream of its own, whose first decision is whether it happens.
     fn plan_disturbances(&mut self) {
-        let window = u32::try_from(self.limits.disturbed_for.as_millis()).unwrap_or(u32::MAX);
         for number in 0..self.limits.disturbances {
             let stream = self.disturbance_stream(number);
             self.choices.set_stream(stream);
             if self.choices.one_of(2) == 1 {
-                let at = VirtualTime::from_millis(u64::from(self.choices.one_of(window)));
+                let at = self.disturbance_time();
                 self.queue.plan(at, Planned::Disturbance(number));
             }
         }
+    }
+
+    /// The time of a disturbance. Those of a burst find what the former ones have left half done.
+    fn disturbance_time(&mut self) -> VirtualTime {
+        let window = u32::try_from(self.limits.disturbed_for.as_millis()).unwrap_or(u32::MAX);
+        let millis = match self.limits.bursts {
+            0 => self.choices.one_of(window),
+            bursts => self.choices.one_of(bursts) * (window / bursts) + self.choices.one_of(BURST),
+        };
+        VirtualTime::from_millis(u64::from(millis))
     }
 
     /// The first stream is that of the preparation, then come those of the processes.

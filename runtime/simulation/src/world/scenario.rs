@@ -46,6 +46,8 @@ pub struct HistoryLimits {
     pub disturbances: usize,
     /// The time in which they happen.
     pub disturbed_for: Duration,
+    /// The number of bursts in which they come; at any time if it is zero.
+    pub bursts: u32,
     /// The time that operators have to come to rest afterwards.
     pub settles_within: Duration,
     /// The time for which they must stay at rest.
