@@ -434,6 +434,11 @@ impl TrackedObject {
     /// Whether no other process can have acted on what was there before an attempt ended: all
     /// records since are of its own process, or of the one that has listed the object afterwards.
     fn is_undisputed(&self, last: &TrackedCall, sender: Sender, period: RunningPeriod) -> bool {
+        // After its pause, a process may still write the ends of attempts from before.
+        let is_late = |it: &TrackedCall| it.sender == sender && it.period.number != period.number;
+        if last.sender != sender && self.calls.iter().any(is_late) {
+            return false;
+        }
         let since = last.period.since;
         let since = self.records.iter().filter(|(at, _)| *at >= since);
         if last.sender.process == sender.process {
@@ -460,9 +465,14 @@ impl TrackedObject {
                     call.forgotten = false;
                 }
                 ShownEnd::Open => {
-                    call.forgotten |= removes;
                     // The second request of a write may have been rejected after the first one.
                     call.forgotten |= setup.progress_in_status;
+                    // What others remove is the base, which showed the end of earlier cycles.
+                    let handler = call.handler.clone();
+                    let calls = self.calls[..=at].iter_mut();
+                    calls
+                        .filter(|it| it.handler == handler)
+                        .for_each(|it| it.forgotten |= removes);
                 }
                 ShownEnd::Unknown => {
                     call.forgotten |= removes;
@@ -523,7 +533,8 @@ impl TrackedCall {
             }
             // The base was there before a resume handler was called.
             (Reason::Resume, _) | (_, Baseline::Absent) => false,
-            (Reason::Create, _) => true,
+            // A handler of updates, too, may be excused from one for a while by its record.
+            (Reason::Create, _) if !handles_updates(setup, &self.handler) => true,
             (_, Baseline::Known(base)) => {
                 let path = scope(setup, &self.handler);
                 same(path.resolve(base.as_value()), path.resolve(&self.state))
@@ -555,6 +566,10 @@ pub(super) fn declared<'a>(
 ) -> impl Iterator<Item = &'a HandlerSpec> {
     let handlers = setup.registry.handlers().iter();
     handlers.map(|it| &**it).filter(move |it| it.id == *id)
+}
+
+fn handles_updates(setup: &OperatorSetup, id: &HandlerId) -> bool {
+    declared(setup, id).any(|it| matches!(it.trigger, Trigger::Update | Trigger::Field))
 }
 
 /// The part of the state that a handler is about.
