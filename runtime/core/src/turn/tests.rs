@@ -225,6 +225,29 @@ fn limits_are_checked_before_a_call_and_shown_to_the_handler() {
 }
 
 #[test]
+fn the_record_of_a_sub_handler_is_written_with_that_of_its_parent() {
+    let parent = HandlerId::new("create");
+    let child = parent.sub("child");
+    let turn = |body: Value| {
+        let specs = vec![HandlerSpec::new("create", Trigger::Create)];
+        let mut cycle = handle(&input(specs, body, EventKind::Changed));
+        let spec = HandlerSpec::new(child.clone(), Trigger::Sub { changing: false });
+        let mut sub = cycle.sub(&parent, [spec], now());
+        sub.finish(&child, error("oops"), BACKOFF, now());
+        let outcome = sub.outcome(Value::Null, now());
+        cycle.absorb(sub);
+        cycle.finish(&parent, outcome, BACKOFF, now());
+        cycle
+    };
+    let (_, body) = concluded(turn(json!({"spec": 1})));
+    let mut patch = ObjectPatch::new();
+    turn(body).conclude(now(), &ObjectPatch::new(), &mut patch);
+    let written = &patch.merge_patch()["metadata"]["annotations"];
+    assert!(written[format!("{KOPF}/create.child")].is_string());
+    assert!(written[format!("{KOPF}/create")].is_string(), "{written}");
+}
+
+#[test]
 fn nested_sub_handlers_are_named_in_the_records_of_all_ancestors() {
     let specs = vec![HandlerSpec::new("create", Trigger::Create)];
     let mut cycle = handle(&input(specs, json!({"metadata": {}}), EventKind::Changed));

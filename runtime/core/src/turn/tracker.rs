@@ -207,11 +207,21 @@ impl Tracker {
             .filter_map(|tracked| tracked.origin.as_ref())
     }
 
-    /// The records that differ from those on the object.
+    /// The records that differ from those on the object, and the ones that name them. Another
+    /// operator may end the cycle before the write: what is left then must be found by the ids of
+    /// declared handlers.
     pub(crate) fn changed(&self) -> impl Iterator<Item = (&HandlerId, &Record)> {
+        let differs = |tracked: &Tracked| tracked.origin.as_ref() != Some(&tracked.record);
+        let names_changed = move |tracked: &Tracked| {
+            let mut subs = tracked.record.subrefs.iter();
+            subs.any(|id| {
+                let mut known = self.tracked.iter();
+                known.any(|sub| sub.id == *id && differs(sub))
+            })
+        };
         self.tracked
             .iter()
-            .filter(|tracked| tracked.origin.as_ref() != Some(&tracked.record))
+            .filter(move |tracked| differs(tracked) || names_changed(tracked))
             .map(|tracked| (&tracked.id, &tracked.record))
     }
 
