@@ -108,6 +108,22 @@ faults! {
     CallsOutlastPause,
     /// a deleted object stays in the index
     IndexKeepsDeleted,
+    /// what a handler changes itself is not handled as an update
+    OwnChangeNotHandled,
+    /// a handler is done before its sub-handlers are
+    ParentDoesNotWait,
+    /// sub-handlers that are done are called again with their parent
+    SubHandlersRepeated,
+    /// turns go on after the stop
+    StopIgnored,
+    /// a stop gives up the lease while handlers run
+    LeaseReleasedAtStop,
+    /// the times of records hide that a state has returned
+    RecordTimesHideReturn,
+    /// a list that fails is not repeated
+    FailedListNotRepeated,
+    /// a list after a pause lacks what the list before it had
+    ListedVersionsKept,
 }
 
 /// Plants a fault in this thread, or none.
