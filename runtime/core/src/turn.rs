@@ -346,7 +346,10 @@ impl Turn {
         }
         let (succeeded, failed) = self.tracker.tally();
         let remaining = if self.tracker.is_done() {
-            let inert = self.is_inert(writes);
+            let inert = match planted!(OwnChangeNotHandled) {
+                true => self.is_inert(patch),
+                false => self.is_inert(writes),
+            };
             match self.close(now, patch) {
                 true => RemainingWork::FollowUp,
                 false if inert => RemainingWork::Nothing,

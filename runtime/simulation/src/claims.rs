@@ -81,6 +81,8 @@ enum LastingTrouble {
     None,
     /// A webhook denies all writes of the operators.
     Denial,
+    /// A webhook stamps all writes, so that each makes another state.
+    Stamps,
     /// The namespace of the Lease does not exist.
     NoNamespace,
 }
@@ -235,6 +237,10 @@ impl OperatorScenario {
                 self.objects.event_called(uid);
                 Ok(())
             }
+            OperatorFact::Stopping => {
+                self.objects.stopping(sender);
+                Ok(())
+            }
             OperatorFact::Gate { .. } => {
                 self.objects.period_begun(sender, now);
                 Ok(())
@@ -351,7 +357,9 @@ impl Scenario for OperatorScenario {
             failures: level(choices),
             durations: level(choices),
             patches: level(choices),
+            own_changes: level(choices),
             slowness: level(choices),
+            worker_limit: *choices.item(&[None, None, Some(1), Some(2)]),
             salt: choices.one_of(1 << 30),
         };
         server.create_namespace(NAMESPACE);
@@ -378,11 +386,17 @@ impl Scenario for OperatorScenario {
             lasting: match (choices.one_of(24), mode) {
                 (23, _) => LastingTrouble::Denial,
                 (22, CoordinationMode::Election) => LastingTrouble::NoNamespace,
+                (21, _) => LastingTrouble::Stamps,
                 _ => LastingTrouble::None,
             },
         };
-        if self.plan.lasting == LastingTrouble::Denial {
-            server.set_webhooks(vec![self.denial(403)]);
+        match self.plan.lasting {
+            LastingTrouble::None | LastingTrouble::NoNamespace => {}
+            LastingTrouble::Denial => server.set_webhooks(vec![self.denial(403)]),
+            LastingTrouble::Stamps => {
+                self.webhook_stamped = true;
+                server.set_webhooks(vec![self.stamp()]);
+            }
         }
         if mode == CoordinationMode::Peering {
             server.handle(&ApiRequest {
@@ -409,12 +423,15 @@ impl Scenario for OperatorScenario {
             bursts: self.plan.bursts,
             settles_within: Duration::from_secs(300),
             stays_calm_for: Duration::from_secs(60),
-            steps: 6_000,
+            steps: match self.comes_to_rest() {
+                true => 6_000,
+                false => 30_000,
+            },
             faults: match self.plan.is_rough {
                 true => FaultPlan::rough(),
                 false => FaultPlan::quiet(),
             },
-            rules_last: self.plan.lasting == LastingTrouble::Denial,
+            rules_last: !self.comes_to_rest(),
         }
     }
 
@@ -427,7 +444,7 @@ impl Scenario for OperatorScenario {
             coordination_kind: self.plan.coordination_kind,
             coordination_namespace: match self.plan.lasting {
                 LastingTrouble::NoNamespace => "nowhere",
-                LastingTrouble::None | LastingTrouble::Denial => NAMESPACE,
+                LastingTrouble::None | LastingTrouble::Denial | LastingTrouble::Stamps => NAMESPACE,
             },
             process,
             run: u64::from(run),
@@ -491,10 +508,10 @@ impl Scenario for OperatorScenario {
                 self.note_disturbance(request, answer, server.now());
                 Ok(())
             }
-            Occurrence::Crashed { process } => {
+            Occurrence::Ended { process } => {
                 self.disturbances += 1;
-                self.leases.crashed(*process);
-                self.objects.crashed(*process);
+                self.leases.ended(*process);
+                self.objects.process_ended(*process);
                 Ok(())
             }
         }
@@ -507,7 +524,7 @@ impl Scenario for OperatorScenario {
     ) -> Result<(), Violation> {
         match self.plan.lasting {
             LastingTrouble::None => self.check_rest(server, actors),
-            LastingTrouble::Denial => check_work(server, actors),
+            LastingTrouble::Denial | LastingTrouble::Stamps => check_work(server, actors),
             LastingTrouble::NoNamespace => Ok(()),
         }
     }

@@ -14,6 +14,7 @@ mod pausing;
 mod queueing;
 mod requests;
 mod setup;
+mod stop;
 mod stream;
 mod streaming;
 mod worker;
@@ -33,13 +34,14 @@ use crate::world::{Actor, ActorClock, ActorEffect, ActorInput};
 use background::{InstanceRef, SimulatedBackground};
 use coordination::{Coordination, uptime};
 use queueing::{SimulatedRules, WaitingKeys};
+use stop::StopPhase;
 use stream::{SimulatedStream, SteadyHasher};
 use worker::Worker;
 
 pub(crate) use coordination::{CoordinationMode, NAME, peering_object, timings};
 pub use fact::{BegunCall, OperatorFact};
 pub(crate) use key::SimulatedKey;
-pub(crate) use setup::{Behaviour, LABEL, OperatorSetup};
+pub(crate) use setup::{Behaviour, LABEL, OperatorSetup, parent_of, sub_handlers};
 
 /// The namespace of all objects.
 pub(crate) const NAMESPACE: &str = "default";
@@ -82,6 +84,8 @@ pub struct SimulatedOperator {
     numbers: u64,
     /// The last known answers to whether it runs, and since when.
     period: Option<PauseReading>,
+    /// The part of its stop.
+    stop: Option<StopPhase>,
     effects: Effects,
 }
 
@@ -90,6 +94,8 @@ pub struct SimulatedOperator {
 enum CallPurpose {
     List,
     Coordination,
+    /// The Lease or the record of the process is given up.
+    Leave,
     Worker(Arc<SimulatedKey>),
     Background(InstanceRef),
 }
@@ -112,6 +118,10 @@ enum TimerPurpose {
     /// The time of a request of the coordination is over.
     CoordinationTimeout(u64),
     WatchCoordination,
+    /// The time for workers and daemons to end is over.
+    Grace,
+    /// The time to give up the Lease is over.
+    Leave,
     Worker(Arc<SimulatedKey>),
     Background(InstanceRef),
 }
@@ -143,6 +153,7 @@ impl SimulatedOperator {
             timers: BTreeMap::new(),
             numbers: 0,
             period: None,
+            stop: None,
             effects: Vec::new(),
             options,
         }
@@ -206,7 +217,7 @@ impl SimulatedOperator {
             wall: self.clock.wall,
             steady,
             seed: self.options.behaviour.number((self.options.run, number)),
-            stopping: false,
+            stopping: self.stop.is_some(),
             running: self.coordination.pauses.is_running(steady),
             epoch: self.coordination.pauses.epoch(),
         }
@@ -237,7 +248,7 @@ impl SimulatedOperator {
     fn send(&mut self, purpose: CallPurpose, kind: KindId, verb: Verb) -> u64 {
         let call = self.number();
         let namespace = match purpose {
-            CallPurpose::Coordination => self.options.coordination_namespace,
+            CallPurpose::Coordination | CallPurpose::Leave => self.options.coordination_namespace,
             _ => NAMESPACE,
         };
         self.calls.insert(call, purpose);
@@ -274,6 +285,13 @@ impl Actor for SimulatedOperator {
         }
         let step = self.coordination.begin(clock);
         self.coordinate(step);
+        self.pump();
+        std::mem::take(&mut self.effects)
+    }
+
+    fn stop(&mut self, clock: ActorClock) -> Effects {
+        self.clock = clock;
+        self.begin_stop();
         self.pump();
         std::mem::take(&mut self.effects)
     }

@@ -62,6 +62,8 @@ struct Process<A> {
     run: u32,
     frozen_until: VirtualTime,
     clock_offset: i64,
+    /// The time from the end of a stop to the next start.
+    down_for: Duration,
     /// The numbers of the last settings of timers: an earlier setting does not fire.
     timers: BTreeMap<u64, u64>,
     settings: u64,
@@ -201,6 +203,7 @@ impl<'a, S: Scenario> World<'a, S> {
                 self.processes[run.process].timers.remove(&timer);
                 self.deliver(run, ActorInput::TimerFired { timer })
             }
+            Planned::Stops(run) => self.stop(run),
             Planned::Disturbance(number) => self.disturb(number),
             Planned::Starts(process) => self.start(process),
             Planned::NextPhase => {
@@ -294,9 +297,23 @@ impl<'a, S: Scenario> World<'a, S> {
                     };
                     self.scenario.observe(&occurrence, &self.server)?;
                 }
+                ActorEffect::Exit => {
+                    let down_for = self.processes[run.process].down_for;
+                    return self.end(run.process, down_for, "exits");
+                }
             }
         }
         Ok(())
+    }
+
+    fn stop(&mut self, run: RunId) -> Result<(), Violation> {
+        let process = &mut self.processes[run.process];
+        let clock = process.clock(self.now);
+        let Some(actor) = &mut process.actor else {
+            return Ok(());
+        };
+        let effects = actor.stop(clock);
+        self.perform(run, effects)
     }
 
     fn call(&mut self, run: RunId, call: u64, request: ApiRequest) {
@@ -527,7 +544,16 @@ impl<'a, S: Scenario> World<'a, S> {
                 self.plan_events();
                 return Ok(());
             }
-            Disturbance::Crash { process, down_for } => return self.crash(process, down_for),
+            Disturbance::Crash { process, down_for } => {
+                return self.end(process, down_for, "is killed");
+            }
+            Disturbance::Stop { process, down_for } => {
+                let state = &mut self.processes[process];
+                state.down_for = down_for;
+                let run = state.run;
+                let stops = Planned::Stops(RunId { process, run });
+                self.queue.plan(self.now, stops);
+            }
             Disturbance::CutWatches => self.cut_watches(),
             Disturbance::Compact { keep } => self.server.compact(keep),
             Disturbance::Freeze { process, time } => {
@@ -544,7 +570,7 @@ impl<'a, S: Scenario> World<'a, S> {
         Ok(())
     }
 
-    fn crash(&mut self, process: usize, down_for: Duration) -> Result<(), Violation> {
+    fn end(&mut self, process: usize, down_for: Duration, how: &str) -> Result<(), Violation> {
         let state = &mut self.processes[process];
         if state.actor.take().is_none() {
             return Ok(());
@@ -553,10 +579,10 @@ impl<'a, S: Scenario> World<'a, S> {
         state.frozen_until = VirtualTime::default();
         self.watches.retain(|id, _| id.run.process != process);
         self.history
-            .note(self.now, || format!("operator {process} is killed"));
+            .note(self.now, || format!("operator {process} {how}"));
         let at = self.now.after(down_for);
         self.queue.plan(at, Planned::Starts(process));
-        let occurrence = Occurrence::Crashed { process };
+        let occurrence = Occurrence::Ended { process };
         self.scenario.observe(&occurrence, &self.server)
     }
 
@@ -600,6 +626,7 @@ impl<A> Process<A> {
             run: 0,
             frozen_until: VirtualTime::default(),
             clock_offset: 0,
+            down_for: Duration::ZERO,
             timers: BTreeMap::new(),
             settings: 0,
         }

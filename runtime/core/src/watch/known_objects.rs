@@ -149,7 +149,7 @@ impl<K: WatchedKey, S: BuildHasher + Default> KnownObjects<K, S> {
     /// Makes the next list send all objects: a watch follows the last one, or the receiver has
     /// dropped in a pause what it got.
     pub fn end_list(&mut self) {
-        if std::mem::take(&mut self.has_listed_versions) {
+        if std::mem::take(&mut self.has_listed_versions) && !planted!(ListedVersionsKept) {
             let known_objects = self.objects.values_mut();
             known_objects.for_each(|known| known.listed = None);
         }

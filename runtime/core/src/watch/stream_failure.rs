@@ -36,6 +36,7 @@ impl StreamFailure {
     pub fn needs_list(self) -> bool {
         match self {
             Self::InStream(FailureCause::Expired) if planted!(ExpiredWatchNotRelisted) => false,
+            Self::List if planted!(FailedListNotRepeated) => false,
             Self::List | Self::InStream(_) | Self::Decode => true,
             Self::Open(cause) => cause != FailureCause::Transient,
             Self::Read | Self::ClosedAtOnce => false,

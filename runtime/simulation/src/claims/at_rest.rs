@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::tracking::{TrackedCall, scope};
 use super::{OperatorScenario, meta};
-use crate::operator::{CoordinationMode, SimulatedOperator};
+use crate::operator::{CoordinationMode, SimulatedOperator, sub_handlers};
 use crate::server::ApiServer;
 use crate::world::Violation;
 
@@ -22,6 +22,10 @@ impl OperatorScenario {
         server: &ApiServer,
         actors: &[&SimulatedOperator],
     ) -> Result<(), Violation> {
+        if let Some(actor) = actors.iter().find(|it| it.is_stopping()) {
+            let details = format!("runs: {}", actor.runs());
+            return Err(Violation::new("a stop comes to an end", details));
+        }
         let running: Vec<&&SimulatedOperator> = actors.iter().filter(|it| it.runs()).collect();
         if running.len() != 1 {
             let details = format!("{} do", running.len());
@@ -65,9 +69,11 @@ impl OperatorScenario {
             return Err(Violation::new(claim, object.to_string()));
         }
         for spec in setup.registry.change_handlers() {
-            if setup.persistence.progress.fetch(&spec.id, view).is_some() {
-                let details = format!("{}: {object}", spec.id);
-                return Err(Violation::new("no records are left", details));
+            for id in std::iter::once(spec.id.clone()).chain(sub_handlers(&spec.id)) {
+                if setup.persistence.progress.fetch(&id, view).is_some() {
+                    let details = format!("{id}: {object}");
+                    return Err(Violation::new("no records are left", details));
+                }
             }
         }
         let last = essence.into_value();
@@ -91,9 +97,12 @@ impl OperatorScenario {
         let calls = self.objects.get(uid).map_or(&[][..], |it| &it.calls);
         let finished: Vec<&TrackedCall> = calls.iter().filter(|it| it.is_done()).collect();
         let own = finished.iter().rfind(|it| it.handler == spec.id);
-        let is_handled = calls.iter().any(|it| it.handler == spec.id && it.finished);
-        if spec.trigger == Trigger::Create && !is_handled {
-            let details = format!("{} of {uid}", spec.id);
+        let is_handled = |id: &HandlerId| calls.iter().any(|it| it.handler == *id && it.finished);
+        let mut family = std::iter::once(spec.id.clone()).chain(sub_handlers(&spec.id));
+        if spec.trigger == Trigger::Create
+            && let Some(id) = family.find(|id| !is_handled(id))
+        {
+            let details = format!("{id} of {uid}");
             return Err(Violation::new("creation is handled", details));
         }
         if !matches!(spec.trigger, Trigger::Update | Trigger::Field) {
@@ -105,6 +114,16 @@ impl OperatorScenario {
             Some(own) => Some(&*own.state),
             None => self.relied_on(&finished, &path, last),
         };
+        for sub in sub_handlers(&spec.id) {
+            let own = finished.iter().rfind(|it| it.handler == sub);
+            if let Some(own) = own
+                && !self.is_handled_by_peer(&finished, own, &path, last)
+                && !alike(&path, &own.state, last)
+            {
+                let details = format!("{sub} of {uid} saw {}, not {last}", own.state);
+                return Err(Violation::new("no change is lost", details));
+            }
+        }
         match handled {
             Some(handled) if !alike(&path, handled, last) => {
                 let details = format!("{} of {uid} saw {handled}, not {last}", spec.id);

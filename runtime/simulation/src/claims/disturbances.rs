@@ -19,6 +19,9 @@ use crate::world::Disturbance;
 /// The finalizer of another operator.
 const OTHER_FINALIZER: &str = "kopf.test/other";
 
+/// The annotation of a webhook.
+const STAMP: &str = "kopf.test/stamp";
+
 /// The annotations of the operators.
 const ANNOTATIONS: &str = "kopf.zalando.org/";
 
@@ -34,7 +37,11 @@ impl OperatorScenario {
         let exists = server
             .peek(self.plan.kind, super::NAMESPACE, name)
             .is_some();
-        match choices.one_of(27) {
+        match choices.one_of(29) {
+            27 | 28 => Disturbance::Stop {
+                process,
+                down_for: seconds(choices),
+            },
             24..27 => match self.plan.mode {
                 CoordinationMode::Alone => Disturbance::Request(self.edit(name, choices)),
                 CoordinationMode::Election => Disturbance::Request(self.take_lease()),
@@ -182,7 +189,7 @@ impl OperatorScenario {
                 message: "never".to_owned(),
             },
             3 => AdmissionAction::Fail,
-            4 => AdmissionAction::Stamp("kopf.test/stamp".to_owned()),
+            4 => AdmissionAction::Stamp(STAMP.to_owned()),
             5 => AdmissionAction::StripAnnotations(ANNOTATIONS.to_owned()),
             6 => AdmissionAction::RevertField("status".to_owned()),
             7 => AdmissionAction::RestoreFinalizer(self.finalizer().to_owned()),
@@ -198,6 +205,11 @@ impl OperatorScenario {
         self.finalizers_removed |= matches!(action, AdmissionAction::StripFinalizer(_));
         self.webhook_stamped |= matches!(action, AdmissionAction::Stamp(_));
         Disturbance::Webhooks(vec![self.rule(action)])
+    }
+
+    /// A webhook that stamps all writes.
+    pub(super) fn stamp(&self) -> AdmissionRule {
+        self.rule(AdmissionAction::Stamp(STAMP.to_owned()))
     }
 
     /// A webhook that denies all writes.

@@ -17,7 +17,7 @@ pub(super) struct LeaseTerms {
 // === impl LeaseTerms ===
 
 impl LeaseTerms {
-    /// The API server has executed a claim of a process, which sent it at this time.
+    /// The API server has executed a claim of a process, which sent it at this time, or its release.
     pub(super) fn granted(&mut self, sender: Sender, sent: VirtualTime, answer: &ApiAnswer) {
         let Some(lease) = answer.as_object() else {
             return;
@@ -27,10 +27,12 @@ impl LeaseTerms {
             let until = sent.after(timings().renew_deadline);
             let deadline = self.deadlines.entry(sender).or_default();
             *deadline = (*deadline).max(until);
+        } else {
+            self.deadlines.remove(&sender);
         }
     }
 
-    pub(super) fn crashed(&mut self, process: usize) {
+    pub(super) fn ended(&mut self, process: usize) {
         self.deadlines.retain(|sender, _| sender.process != process);
     }
 

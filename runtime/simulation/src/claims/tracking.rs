@@ -12,7 +12,7 @@ use kopf_core::object::finalizer::is_present;
 use kopf_core::object::path::FieldPath;
 use serde_json::Value;
 
-use crate::operator::{BegunCall, OperatorSetup};
+use crate::operator::{BegunCall, OperatorSetup, parent_of, sub_handlers};
 use crate::server::{ApiAnswer, ApiRequest};
 use crate::time::VirtualTime;
 use crate::world::Violation;
@@ -47,6 +47,8 @@ pub(super) struct TrackedObjects {
     /// Whether states do not show edits: the API server has forgotten former ones, or a webhook
     /// has removed a part of what was written with an edit.
     pub(super) edits_unknown: bool,
+    /// The objects that processes have written to since they were asked to stop.
+    stopping: BTreeMap<Sender, BTreeSet<String>>,
     /// The daemons and timers that run.
     background: BTreeSet<(Sender, String, usize)>,
     /// The uids of objects that have our finalizer.
@@ -136,6 +138,11 @@ impl TrackedObjects {
         period.since = now;
     }
 
+    /// A process was asked to stop.
+    pub(super) fn stopping(&mut self, sender: Sender) {
+        self.stopping.entry(sender).or_default();
+    }
+
     /// An attempt begins. `shared` says that several processes may run at once.
     pub(super) fn begun(
         &mut self,
@@ -156,6 +163,13 @@ impl TrackedObjects {
         if same_handler.any(|it| !it.ended && concurs(it.sender)) {
             let details = format!("{handler} for {}", call.uid);
             return Err(Violation::new("no handler runs twice at once", details));
+        }
+        // Patches of event handlers are written before the turn.
+        let written = self.stopping.get(&sender);
+        let has_ended = written.is_some_and(|it| it.contains(call.uid));
+        if has_ended && !setup.needs_each_event {
+            let details = format!("{handler} for {}", call.uid);
+            return Err(Violation::new("no turn begins after the stop", details));
         }
         object.check_repetition(setup, sender, period, call, shared)?;
         object.calls.push(TrackedCall {
@@ -198,7 +212,7 @@ impl TrackedObjects {
         }
     }
 
-    pub(super) fn crashed(&mut self, process: usize) {
+    pub(super) fn process_ended(&mut self, process: usize) {
         for object in self.objects.values_mut() {
             let of_process = object.calls.iter_mut();
             let of_process = of_process.filter(|it| it.sender.process == process);
@@ -209,6 +223,9 @@ impl TrackedObjects {
     }
 
     pub(super) fn sent(&mut self, sender: Sender, uid: &str, call: u64, has_records: bool) {
+        if let Some(written) = self.stopping.get_mut(&sender).filter(|_| has_records) {
+            written.insert(uid.to_owned());
+        }
         let write = SentWrite {
             uid: uid.to_owned(),
             has_records,
@@ -413,7 +430,9 @@ impl TrackedObject {
         let is_due = call.initial && resumes && last.sender != sender;
         // Progress in the status takes two requests: if the second one is rejected, or the object
         // is not written otherwise, the first one may have removed the records of others.
+        // The sub-handlers of an attempt that is cut off, or cannot be written, are called again.
         let remembered = last.sender == sender
+            && parent_of(id.as_str()).is_none()
             && last.period.number == period.number
             && !last.forgotten
             && !setup.progress_in_status;
@@ -424,7 +443,13 @@ impl TrackedObject {
             return Ok(());
         }
         let path = scope(setup, id);
-        if same(path.resolve(&last.state), path.resolve(&call.state)) {
+        let is_alike = |it: &TrackedCall| same(path.resolve(&it.state), path.resolve(&call.state));
+        // A handler is called again for sub-handlers that have not handled the state.
+        let sub_is_done = |sub: HandlerId| {
+            let finished = |it: &&TrackedCall| it.handler == sub && it.finished;
+            self.calls.iter().rfind(finished).is_some_and(is_alike)
+        };
+        if is_alike(last) && sub_handlers(id).all(sub_is_done) {
             let details = format!("{id} for {}", call.uid);
             return Err(Violation::new("nothing is repeated without need", details));
         }
@@ -559,13 +584,15 @@ fn is_for_another_base(setup: &OperatorSetup, id: &HandlerId, view: ObjectView<'
         && HandledStates::stamps(&notes).contains_key(id)
 }
 
-/// The declarations of a handler.
+/// The declarations of a handler, or of the one that has registered it.
 pub(super) fn declared<'a>(
     setup: &'a OperatorSetup,
     id: &'a HandlerId,
 ) -> impl Iterator<Item = &'a HandlerSpec> {
+    let declared = parent_of(id.as_str()).unwrap_or(id.as_str());
     let handlers = setup.registry.handlers().iter();
-    handlers.map(|it| &**it).filter(move |it| it.id == *id)
+    let handlers = handlers.map(|it| &**it);
+    handlers.filter(move |it| it.id.as_str() == declared)
 }
 
 fn handles_updates(setup: &OperatorSetup, id: &HandlerId) -> bool {

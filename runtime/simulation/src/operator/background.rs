@@ -234,8 +234,15 @@ impl SimulatedBackground {
         }
     }
 
-    /// Stops everything: the operator pauses.
-    pub(crate) fn pause(&mut self, now: Duration) {
+    /// Whether nothing runs any more that the operator waits for.
+    pub(crate) fn has_ended(&self) -> bool {
+        let objects = self.objects.values();
+        let mut instances = objects.flat_map(|it| it.instances.iter().flatten());
+        instances.all(|it| it.life.has_ended() || !it.life.is_waited_for())
+    }
+
+    /// Stops everything: the operator pauses, or stops.
+    pub(crate) fn stop_all(&mut self, reason: StopReason, now: Duration) {
         self.gate.close([]);
         let all: Vec<InstanceRef> = self
             .objects
@@ -253,7 +260,7 @@ impl SimulatedBackground {
             if planted!(DaemonsGoOnInPause) {
                 continue;
             }
-            self.stop(&key, at, StopReason::OperatorPausing, now);
+            self.stop(&key, at, reason, now);
             self.gate.admits(key);
         }
     }

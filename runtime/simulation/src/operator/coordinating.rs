@@ -1,6 +1,7 @@
 //! The requests, the timers and the watch of the coordination.
 
 use super::coordination::{CoordinationStep, NAME};
+use super::stop::StopPhase;
 use super::{CallPurpose, SimulatedOperator, TimerPurpose, WatchPurpose};
 use crate::server::{ServerEvent, WatchOptions};
 use crate::world::CallOutcome;
@@ -45,7 +46,9 @@ impl SimulatedOperator {
     }
 
     pub(super) fn go_on_with_coordination(&mut self) {
-        if self.coordination_is_waiting() {
+        let has_left = matches!(self.stop, Some(StopPhase::Leaving | StopPhase::Exited))
+            || (planted!(LeaseReleasedAtStop) && self.stop.is_some());
+        if self.coordination_is_waiting() && !has_left {
             let step = self.coordination.go_on(self.clock);
             self.coordinate(step);
         }

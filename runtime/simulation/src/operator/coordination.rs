@@ -173,6 +173,27 @@ impl Coordination {
         }
     }
 
+    /// Lets others act: this process does not act any more.
+    pub(crate) fn leave(&mut self, clock: ActorClock) -> Option<Verb> {
+        let now = uptime(clock);
+        match &mut self.part {
+            CoordinationPart::None => None,
+            CoordinationPart::Election { slot, elector } => {
+                let free = elector.release(now, clock.wall);
+                if !planted!(LeaseReleasedAtStop) {
+                    self.pauses
+                        .change(*slot, PauseChange::Forbid("stopped"), now);
+                }
+                free.map(patch)
+            }
+            CoordinationPart::Peering { slot, own, .. } => {
+                self.pauses
+                    .change(*slot, PauseChange::Pause("stopped"), now);
+                Some(patch(removal([own.identity.as_str()])))
+            }
+        }
+    }
+
     /// Takes the answer to the last request.
     pub(crate) fn answered(
         &mut self,

@@ -64,6 +64,8 @@ pub enum OperatorFact {
         /// The problem.
         problem: String,
     },
+    /// The operator was asked to stop.
+    Stopping,
     /// The operator runs or pauses.
     Gate {
         /// Whether attempts may begin.
@@ -126,6 +128,7 @@ impl fmt::Display for OperatorFact {
                 write!(formatter, "daemon or timer {at} of {uid} has ended")
             }
             Self::Trouble { uid, problem } => write!(formatter, "trouble with {uid}: {problem}"),
+            Self::Stopping => write!(formatter, "the operator stops"),
             Self::Gate { running: true } => write!(formatter, "the operator runs"),
             Self::Gate { running: false } => write!(formatter, "the operator pauses"),
         }

@@ -16,6 +16,7 @@ impl SimulatedOperator {
                 let step = self.coordination.answered(&outcome, self.clock);
                 self.coordinate(step);
             }
+            Some(CallPurpose::Leave) => self.exit(),
             Some(CallPurpose::List) => {
                 let step = match outcome {
                     CallOutcome::Answered(ApiAnswer {
@@ -116,6 +117,8 @@ impl SimulatedOperator {
             }
             Some(TimerPurpose::Coordination) => self.go_on_with_coordination(),
             Some(TimerPurpose::CoordinationTimeout(call)) => self.time_out(call),
+            Some(TimerPurpose::Grace) => self.end_grace(),
+            Some(TimerPurpose::Leave) => self.exit(),
             Some(TimerPurpose::WatchCoordination) => self.watch_coordination(),
             Some(TimerPurpose::Worker(key)) => self.worker_timer(&key),
             Some(TimerPurpose::Background(it)) => {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use kopf_core::background::stopping::StopReason;
 use kopf_core::queue::PauseReading;
 
 use super::coordination::uptime;
@@ -22,9 +23,10 @@ impl SimulatedOperator {
                 running: reading.running,
             });
             if ran && (new_epoch || !reading.running) {
-                self.background.pause(uptime(self.clock));
+                self.background
+                    .stop_all(StopReason::OperatorPausing, uptime(self.clock));
             }
-            if reading.running && (new_epoch || !ran) {
+            if reading.running && (new_epoch || !ran) && self.stop.is_none() {
                 self.background.resume();
             }
             self.restart_stream(reading);
@@ -37,7 +39,8 @@ impl SimulatedOperator {
     }
 
     pub(super) fn restart_stream(&mut self, reading: PauseReading) {
-        let epoch = reading.running.then_some(reading.epoch);
+        let runs = reading.running && self.stop.is_none();
+        let epoch = runs.then_some(reading.epoch);
         if self.stream.epoch == epoch {
             return;
         }
@@ -75,9 +78,12 @@ impl SimulatedOperator {
             self.perform_background();
             let open =
                 !self.options.setup.has_index || self.stream.listed == Some(self.queue.epoch());
-            let next = match self.queue.is_paused() || !open {
-                true => None,
-                false => self.waiting.ready.pop_front(),
+            let limit = self.options.behaviour.worker_limit;
+            let is_full = limit.is_some_and(|limit| self.workers.len() >= limit);
+            let may_start = !self.queue.is_paused() && open && !is_full && self.stop.is_none();
+            let next = match may_start {
+                true => self.waiting.ready.pop_front(),
+                false => None,
             };
             let Some(key) = next else {
                 break;
@@ -87,6 +93,7 @@ impl SimulatedOperator {
                 self.begin_work(key, started);
             }
         }
+        self.go_on_with_stop();
         for (timer, wait) in self.waiting.take_planned() {
             let at = self.clock.now.after(wait);
             self.effects.push(ActorEffect::SetTimer { timer, at });

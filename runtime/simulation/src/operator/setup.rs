@@ -10,7 +10,7 @@ use kopf_core::handler::filter::TextTest;
 use kopf_core::handler::registry::Registry;
 use kopf_core::handler::retry::RetryPolicy;
 use kopf_core::handler::watch_selectors::WatchSelectors;
-use kopf_core::handler::{HandlerSpec, Trigger};
+use kopf_core::handler::{HandlerId, HandlerSpec, Trigger};
 use kopf_core::lifecycle::Lifecycle;
 use kopf_core::object::path::FieldPath;
 use kopf_core::persistence::Persistence;
@@ -18,6 +18,10 @@ use kopf_core::progress::status::StatusProgress;
 
 /// The label that some handlers ask for.
 pub(crate) const LABEL: &str = "on";
+
+/// The handler that has sub-handlers, and their names.
+const PARENT: &str = "parent";
+const SUBS: [&str; 2] = ["one", "two"];
 
 /// The pauses after failures of the runtime itself.
 pub(crate) const ERROR_DELAYS: [Duration; 4] = [
@@ -64,8 +68,12 @@ pub(crate) struct Behaviour {
     pub(crate) durations: u32,
     /// How often calls patch their object, from 0 to 3.
     pub(crate) patches: u32,
+    /// How often calls change the spec and the labels of their object, from 0 to 3.
+    pub(crate) own_changes: u32,
     /// How often parts of the operator are slow, from 0 to 3.
     pub(crate) slowness: u32,
+    /// The highest number of workers; none without a limit.
+    pub(crate) worker_limit: Option<usize>,
     /// Mixed into all of these.
     pub(crate) salt: u32,
 }
@@ -89,6 +97,10 @@ pub(crate) enum CallPatch {
     Status,
     /// One more entry in a list.
     Entry,
+    /// A field of the spec that follows another one.
+    Spec,
+    /// The label that some handlers ask for, which follows the spec.
+    Label,
 }
 
 // === impl OperatorSetup ===
@@ -231,7 +243,34 @@ fn handler_sets() -> Vec<Vec<HandlerSpec>> {
             spec("create", Trigger::Create),
             delete(),
         ],
+        vec![
+            spec(PARENT, Trigger::Create),
+            spec(PARENT, Trigger::Update),
+            spec("update", Trigger::Update),
+        ],
+        vec![
+            spec("create", Trigger::Create),
+            HandlerSpec::for_field(PARENT, Trigger::Field, FieldPath::from("spec.a")),
+            delete(),
+        ],
     ]
+}
+
+/// The sub-handlers of a handler.
+pub(crate) fn sub_handlers(id: &HandlerId) -> impl Iterator<Item = HandlerId> {
+    let names = SUBS.iter().filter(|_| is_parent(id.as_str()));
+    names.map(|name| id.sub(name))
+}
+
+/// Whether a handler has sub-handlers.
+pub(crate) fn is_parent(id: &str) -> bool {
+    id.starts_with(PARENT) && parent_of(id).is_none()
+}
+
+/// The handler that has registered a sub-handler.
+pub(crate) fn parent_of(id: &str) -> Option<&str> {
+    let (parent, name) = id.rsplit_once('/')?;
+    SUBS.contains(&name).then_some(parent)
 }
 
 // === impl Behaviour ===
@@ -252,13 +291,16 @@ impl Behaviour {
     /// The end of an attempt; each handler succeeds after some attempts.
     pub(crate) fn ending(&self, uid: &str, handler: &str, call: u64, retry: u32) -> CallEnding {
         let words = (uid, handler, call);
+        let is_parent = is_parent(handler);
         let fails = retry < 3 && self.happens(self.failures, (words, "fails"));
         match (fails, self.number((words, "ends")) % 8) {
-            (false, 0) => CallEnding::Delivers,
+            (false, 0) if !is_parent => CallEnding::Delivers,
             (false, _) => CallEnding::Succeeds,
             (true, 0 | 1) => CallEnding::RetriesAtOnce,
             (true, 2..5) => CallEnding::RetriesLater,
             (true, 5 | 6) => CallEnding::FailsSomehow,
+            // The sub-handlers of a handler that has failed are not called any more.
+            (true, _) if is_parent => CallEnding::RetriesLater,
             (true, _) => CallEnding::FailsForGood,
         }
     }
@@ -273,9 +315,19 @@ impl Behaviour {
 
     pub(crate) fn patch(&self, uid: &str, handler: &str, call: u64) -> CallPatch {
         let words = (uid, handler, call, "patches");
+        // If its patch is rejected, it fails, and its sub-handlers are not called any more.
+        if is_parent(handler) {
+            return CallPatch::None;
+        }
         // Many handlers write the same status at each start.
         if handler == "resume" && self.patches > 0 {
             return CallPatch::Status;
+        }
+        if self.happens(self.own_changes, (words, "own")) {
+            return match self.number((words, "part")) % 3 {
+                0 | 1 => CallPatch::Spec,
+                _ => CallPatch::Label,
+            };
         }
         if !self.happens(self.patches, words) {
             return CallPatch::None;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_core::cause::Subject;
-use kopf_core::handler::HandlerSpec;
+use kopf_core::handler::{HandlerSpec, Trigger};
 use kopf_core::machine::answer::Answer;
 use kopf_core::machine::memory::ObjectMemory;
 use kopf_core::machine::object::{
@@ -17,6 +17,7 @@ use kopf_core::object::patch::ObjectPatch;
 use kopf_core::outcome::{HandlerFailure, Outcome};
 use kopf_core::queue::{FinishedWork, StartedWork};
 use kopf_core::turn::Turn;
+use kopf_core::turn::sub::SubTurn;
 use kopf_core::turn::tracker::HandlerAttempt;
 use kopf_core::watch::WatchEventType;
 use kopf_core::watch::batch::EventBatch;
@@ -25,7 +26,9 @@ use serde_json::{Value, json};
 use super::coordination::uptime;
 use super::key::SimulatedKey;
 use super::queueing::{KeptObject, SimulatedRules};
-use super::setup::{BACKOFF, CallEnding, CallPatch, ERROR_DELAYS, OperatorSetup};
+use super::setup::{
+    BACKOFF, CallEnding, CallPatch, ERROR_DELAYS, LABEL, OperatorSetup, is_parent, sub_handlers,
+};
 use super::{
     BegunCall, CallPurpose, OperatorFact, SimulatedOperator, TimerPurpose, WatchPurpose, requests,
 };
@@ -49,7 +52,10 @@ pub(crate) struct Worker {
 enum WorkerWait {
     Nothing,
     Answer,
-    Pause,
+    /// The next attempt of a request; a stop may cut the pause short.
+    Pause {
+        ends_at_stop: bool,
+    },
     /// The end of a call of a handler.
     Call(Box<ObjectInput>),
 }
@@ -115,7 +121,7 @@ impl SimulatedOperator {
         };
         let may_write = self.may_write();
         let input = match std::mem::replace(&mut worker.waits, WorkerWait::Nothing) {
-            WorkerWait::Pause if may_write => ObjectInput::Continue,
+            WorkerWait::Pause { .. } if may_write => ObjectInput::Continue,
             WorkerWait::Call(input) if may_write => *input,
             waits => {
                 worker.waits = waits;
@@ -129,13 +135,26 @@ impl SimulatedOperator {
         self.drive(Arc::clone(key), worker, input);
     }
 
+    /// The operator stops: a worker does not wait for a permission any longer.
+    pub(super) fn stop_worker_pause(&mut self, key: &Arc<SimulatedKey>) {
+        let waits = self.workers.get(key).map(|it| &it.waits);
+        let ends = matches!(waits, Some(WorkerWait::Pause { ends_at_stop: true }));
+        if ends {
+            self.timers
+                .retain(|_, it| !matches!(it, TimerPurpose::Worker(of) if of == key));
+            self.worker_timer(key);
+        }
+    }
+
     /// The lease has ended: a worker that waits goes on without what it waits for.
     pub(super) fn cut_worker(&mut self, key: &Arc<SimulatedKey>) {
         let Some(worker) = self.workers.remove(key) else {
             return;
         };
         let input = match &worker.waits {
-            WorkerWait::Answer | WorkerWait::Pause => ObjectInput::Answer(Answer::LeaseEnded),
+            WorkerWait::Answer | WorkerWait::Pause { .. } => {
+                ObjectInput::Answer(Answer::LeaseEnded)
+            }
             WorkerWait::Call(_) => {
                 self.report(OperatorFact::CallCut { uid: key.uid });
                 ObjectInput::LeaseEnded
@@ -220,7 +239,9 @@ impl SimulatedOperator {
             }
             ObjectEffect::Wait(pause) => {
                 self.set_timer(TimerPurpose::Worker(Arc::clone(key)), pause.pause);
-                return Performed::Waits(WorkerWait::Pause);
+                return Performed::Waits(WorkerWait::Pause {
+                    ends_at_stop: pause.ends_at_stop,
+                });
             }
             ObjectEffect::CallEventHandlers => {
                 ObjectInput::EventHandlersCalled(Ok(self.call_event_handlers(key, worker)))
@@ -353,16 +374,19 @@ impl SimulatedOperator {
         let (behaviour, id) = (self.options.behaviour, spec.id.as_str());
         let words = (self.options.run << 32) + number;
         let ending = behaviour.ending(key.uid, id, words, attempt.retry);
-        let mut writes = ObjectPatch::new();
-        match behaviour.patch(key.uid, id, words) {
-            CallPatch::None => {}
-            CallPatch::Status => writes.merge(json!({"status": {"handled": true}})),
-            CallPatch::Entry => writes.edit(move |body| add_entry(body, &token)),
+        let spec_state = &change.new.as_value()["spec"];
+        let writes = writes(behaviour.patch(key.uid, id, words), spec_state, token);
+        let mut outcome = outcome(ending, number);
+        let mut subs = Vec::new();
+        if is_parent(id) && ending == CallEnding::Succeeds {
+            let sub = self.call_subs(key, turn, spec);
+            outcome = sub.outcome(Value::Null, self.clock.wall);
+            subs.push(sub);
         }
         let call = ObjectInput::Called(HandlerCall {
-            outcome: outcome(ending, number),
+            outcome,
             writes,
-            subs: Vec::new(),
+            subs,
         });
         match behaviour.duration((words, id)) {
             Some(duration) => {
@@ -372,6 +396,56 @@ impl SimulatedOperator {
             None => Performed::Input(call),
         }
     }
+
+    /// Calls the sub-handlers that are due.
+    fn call_subs(&mut self, key: &SimulatedKey, turn: &Turn, parent: &HandlerSpec) -> SubTurn {
+        let now = self.clock.wall;
+        let trigger = Trigger::Sub { changing: false };
+        let specs = sub_handlers(&parent.id).map(|id| HandlerSpec::new(id, trigger));
+        let mut sub = turn.sub(&parent.id, specs, now);
+        let seed = self.number();
+        for spec in sub.due(&self.options.setup.lifecycle, seed, now) {
+            let Ok(attempt) = sub.begin(&spec.id, now) else {
+                continue;
+            };
+            let number = self.number();
+            let change = &turn.input().change;
+            self.report(OperatorFact::CallBegun(BegunCall {
+                uid: key.uid,
+                handler: spec.id.clone(),
+                reason: turn.reason(),
+                initial: change.initial,
+                state: Arc::new(change.new.as_value().clone()),
+                token: String::new(),
+            }));
+            let words = (self.options.run << 32) + number;
+            let behaviour = self.options.behaviour;
+            let ending = behaviour.ending(key.uid, spec.id.as_str(), words, attempt.retry);
+            let consequence = sub.finish(&spec.id, outcome(ending, number), BACKOFF, now);
+            self.report(OperatorFact::CallEnded {
+                uid: key.uid,
+                handler: spec.id.clone(),
+                finished: consequence.is_final(),
+            });
+        }
+        sub
+    }
+}
+
+/// What a call writes: the same for the same state, so that operators come to rest.
+fn writes(patch: CallPatch, spec: &Value, token: String) -> ObjectPatch {
+    let mut writes = ObjectPatch::new();
+    match patch {
+        CallPatch::None => {}
+        CallPatch::Status => writes.merge(json!({"status": {"handled": true}})),
+        CallPatch::Entry => writes.edit(move |body| add_entry(body, &token)),
+        CallPatch::Spec => writes.merge(json!({"spec": {"b": spec["a"]}})),
+        CallPatch::Label => {
+            let label = (spec["a"] != 0).then_some("yes");
+            writes.merge(json!({"metadata": {"labels": {LABEL: label}}}));
+        }
+    }
+    writes
 }
 
 /// The result of an effect.

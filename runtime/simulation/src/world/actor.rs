@@ -16,6 +16,9 @@ pub trait Actor {
     /// The process has started.
     fn start(&mut self, clock: ActorClock) -> Vec<ActorEffect<Self::Fact>>;
 
+    /// The process is asked to stop: it ends what it has begun, and then it exits.
+    fn stop(&mut self, clock: ActorClock) -> Vec<ActorEffect<Self::Fact>>;
+
     /// Something has happened.
     fn handle(&mut self, clock: ActorClock, input: ActorInput) -> Vec<ActorEffect<Self::Fact>>;
 }
@@ -108,4 +111,6 @@ pub enum ActorEffect<F> {
     },
     /// Says what the process has done.
     Report(F),
+    /// Ends the process, which was asked to stop.
+    Exit,
 }

@@ -60,6 +60,8 @@ pub(crate) enum Planned {
     },
     /// A timer fires.
     Fires { run: RunId, timer: u64, set: u64 },
+    /// A process is asked to stop.
+    Stops(RunId),
     /// Others do something.
     Disturbance(usize),
     /// A process starts.
@@ -99,6 +101,7 @@ impl Planned {
                 Some(*run)
             }
             Self::Sends(watch) | Self::Bookmarks(watch) => Some(watch.run),
+            Self::Stops(run) => Some(*run),
             Self::Arrives { .. }
             | Self::ArrivesLate { .. }
             | Self::Disturbance(_)

@@ -72,6 +72,13 @@ pub enum Disturbance {
         /// The time until it starts again.
         down_for: Duration,
     },
+    /// A process is asked to stop, and started again after its end.
+    Stop {
+        /// The process.
+        process: usize,
+        /// The time from its end until it starts again.
+        down_for: Duration,
+    },
     /// A process stands still: everything reaches it later.
     Freeze {
         /// The process.
@@ -150,8 +157,8 @@ pub enum Occurrence<'a, F> {
         /// The part of the history.
         phase: HistoryPhase,
     },
-    /// A process was killed.
-    Crashed {
+    /// A process was killed, or has exited.
+    Ended {
         /// The process.
         process: usize,
     },

@@ -316,7 +316,9 @@ impl<K> ObjectMachine<'_, K> {
             memory.count_write(digest, now);
         }
         match result {
-            TurnResult::Written(newer) | TurnResult::Outdated(newer) if !now.stopping => {
+            TurnResult::Written(newer) | TurnResult::Outdated(newer)
+                if !now.stopping || planted!(StopIgnored) =>
+            {
                 return self.wrote(memory, newer, AfterState::Turn, now);
             }
             TurnResult::Released(last) => return self.released(memory, last, now),
