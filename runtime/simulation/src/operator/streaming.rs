@@ -18,7 +18,7 @@ use crate::server::{ListOptions, Verb, WatchOptions};
 /// The page size of lists.
 const PAGE: u32 = 2;
 
-/// The time in which a slow queue receives an event.
+/// The time in which a slow queue receives an event; longer for deletions, as no list repeats them.
 const SLOW_SEND: Duration = Duration::from_millis(1_500);
 
 impl SimulatedOperator {
@@ -55,7 +55,9 @@ impl SimulatedOperator {
                     let number = self.number();
                     let words = (self.options.run, number, "sends");
                     if self.options.behaviour.is_slow(words) {
-                        return self.set_timer(TimerPurpose::Sent, SLOW_SEND);
+                        let is_deletion = event.1.event_type == WatchEventType::Deleted;
+                        let times = if is_deletion { 4 } else { 1 };
+                        return self.set_timer(TimerPurpose::Sent, SLOW_SEND * times);
                     }
                     self.received(event);
                     self.stream.sent()

@@ -227,7 +227,8 @@ impl<K> ObjectMachine<'_, K> {
                 }
                 let before = self.current.as_deref().and_then(version_of);
                 // What a handler writes may be undone: it has handled the state all the same.
-                if view.resource_version() == before && has_facts {
+                let must_change = has_facts || planted!(NoOpTakenForUndone);
+                if view.resource_version() == before && must_change {
                     return Err(Error::NotKept);
                 }
                 Ok(TurnResult::Written(newer))
