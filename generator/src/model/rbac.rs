@@ -208,20 +208,11 @@ fn peering_rule(operator: &Operator, membership: &Membership) -> RbacRule {
         (Some(_), false) => "peering with other operators, with -A or -n",
         (None, false) => "peering with other operators, if it exists, with -A or -n",
     };
-    let (scope, resources) = if membership.clusterwide {
-        (RuleScope::Cluster, vec!["clusterkopfpeerings"])
-    } else if is_fixed {
-        (RuleScope::ServedNamespaces, vec!["kopfpeerings"])
-    } else {
-        (
-            RuleScope::Cluster,
-            vec!["clusterkopfpeerings", "kopfpeerings"],
-        )
-    };
+    let (scope, resources) = peering_kinds(operator, membership);
     RbacRule {
         scope,
         groups: ["kopf.dev", "zalando.org"].map(str::to_owned).to_vec(),
-        resources: resources.into_iter().map(str::to_owned).collect(),
+        resources: resources.iter().map(|it| (*it).to_owned()).collect(),
         names: vec![membership.peering().to_owned()],
         verbs: grants(&["list", "watch", "patch"], reason),
     }
@@ -229,22 +220,31 @@ fn peering_rule(operator: &Operator, membership: &Membership) -> RbacRule {
 
 /// RBAC cannot restrict `create` to a name.
 fn peering_creation_rule(operator: &Operator) -> Option<RbacRule> {
-    let is_fixed = operator.fixed_namespaces().is_some();
-    let (scope, resources) = if is_fixed {
-        (RuleScope::ServedNamespaces, &["kopfpeerings"][..])
-    } else {
-        (
-            RuleScope::Cluster,
-            &["clusterkopfpeerings", "kopfpeerings"][..],
-        )
+    let Peering::Mandatory(membership) = &operator.peering else {
+        return None;
     };
-    matches!(operator.peering, Peering::Mandatory(_)).then(|| RbacRule {
+    let (scope, resources) = peering_kinds(operator, membership);
+    Some(RbacRule {
         scope,
         groups: vec!["kopf.dev".to_owned()],
         resources: resources.iter().map(|it| (*it).to_owned()).collect(),
         names: Vec::new(),
         verbs: grants(&["create"], "the first operator creates the peering"),
     })
+}
+
+/// The kinds of peerings that the operator uses, and where.
+fn peering_kinds(
+    operator: &Operator,
+    membership: &Membership,
+) -> (RuleScope, &'static [&'static str]) {
+    if membership.clusterwide {
+        (RuleScope::Cluster, &["clusterkopfpeerings"])
+    } else if operator.fixed_namespaces().is_some() {
+        (RuleScope::ServedNamespaces, &["kopfpeerings"])
+    } else {
+        (RuleScope::Cluster, &["clusterkopfpeerings", "kopfpeerings"])
+    }
 }
 
 fn lease_rules(election: &LeaderElection) -> Vec<RbacRule> {
