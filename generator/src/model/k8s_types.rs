@@ -30,10 +30,18 @@ pub(super) fn recognise(
 }
 
 /// The type for objects of the same form, if it would change some values that the schema allows.
+///
+/// The name of the field does not matter: schemas of the same form must not become two types.
 pub(super) fn counterpart(schema: &Schema) -> Option<ExistingType> {
     let is_open =
         schema.preserve_unknown || schema.embedded_resource || schema.additional.is_some();
-    (!is_open && is_condition(schema)).then(|| CONDITION.known())
+    if is_open {
+        return None;
+    }
+    if is_condition(schema) {
+        return Some(CONDITION.known());
+    }
+    table::find(schema, &[], Builtins::Compatible)
 }
 
 /// Whether a schema is that of `metav1.Condition`.
