@@ -157,6 +157,23 @@ fn traits_that_are_written_out_are_not_derived() {
 }
 
 #[test]
+fn a_default_for_all_types_is_the_first_value_of_enums() {
+    let (_, text) = resource(Options {
+        derives_everywhere: vec![RustPath::parse("Default").expect("a path")],
+        ..Options::default()
+    });
+    contains(
+        &text,
+        &[
+            "PartialEq, Eq, Deserialize, Serialize, Default)]\n    pub enum RuleMode {\n        #[default]\n        A,\n        B,",
+            "impl Default for Quantity {",
+            "Self::String(String::new())",
+        ],
+    );
+    assert_eq!(text.matches("#[default]").count(), 1, "{text}");
+}
+
+#[test]
 fn builtin_types_follow_the_option() {
     let (_, exact) = resource(Options::default());
     contains(
@@ -165,6 +182,8 @@ fn builtin_types_follow_the_option() {
             "pub created: Option<Time>",
             "pub struct Time(pub String);",
             "pub resources: Option<Resources>",
+            "impl TryFrom<Resources> for ResourceRequirements",
+            "impl TryFrom<ResourceRequirements> for Resources",
         ],
     );
     let (_, compatible) = resource(Options {

@@ -100,10 +100,22 @@ impl<'s> Defaults<'s> {
         if let Some(known) = self.known.borrow().get(&id) {
             return *known;
         }
-        let answer = match self.shapes.body(id) {
+        let shape = self.shapes.shape(id);
+        let answer = match &shape.body {
             ShapeBody::Struct(body) => self.of_struct(body),
             ShapeBody::Alias(ty) if self.has_default(ty) => DefaultImpl::Derived,
             ShapeBody::Time | ShapeBody::Duration => DefaultImpl::Derived,
+            // An option asks for it: the first value.
+            ShapeBody::StringEnum(values) if !values.is_empty() && shape.derives_default() => {
+                DefaultImpl::Derived
+            }
+            ShapeBody::IntEnum(values) if !values.is_empty() && shape.derives_default() => {
+                DefaultImpl::Derived
+            }
+            // As for the types of Kubernetes for which they stand.
+            ShapeBody::Quantity | ShapeBody::IntOrString if shape.derives_default() => {
+                DefaultImpl::Written
+            }
             _ => DefaultImpl::Missing,
         };
         self.known.borrow_mut().insert(id, answer);

@@ -82,6 +82,15 @@ pub struct Shape {
     pub stands_for: Option<ExistingType>,
 }
 
+/// Whether a path, as an option may write it, names the trait `Default`.
+#[must_use]
+pub fn is_default_trait(path: &RustPath) -> bool {
+    path.name() == "Default"
+        && (path.needs_no_import()
+            || path.is("std::default::Default")
+            || path.is("core::default::Default"))
+}
+
 /// The form of a generated type, with its members.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ShapeBody {
@@ -312,6 +321,12 @@ impl ShapeId {
 // === impl Shape ===
 
 impl Shape {
+    /// Whether an option asks for `Default`.
+    #[must_use]
+    pub fn derives_default(&self) -> bool {
+        self.derives.iter().any(is_default_trait)
+    }
+
     /// The same shape with other numbers for the shapes that it mentions.
     pub(super) fn renumbered(&self, ids: &FxHashMap<ShapeId, ShapeId>) -> Self {
         let mut shape = self.clone();

@@ -100,7 +100,7 @@ pub struct RustField {
 pub struct RustEnum {
     /// The lines of its doc comment, without slashes.
     pub docs: Vec<String>,
-    /// The derived traits.
+    /// The derived traits; a derived `Default` is the first variant.
     pub derives: Vec<RustPath>,
     /// The arguments of its serde attribute.
     pub serde: Vec<SerdeArgument>,

@@ -216,8 +216,10 @@ impl RustField {
 impl RustEnum {
     fn into_syntax(self, scope: &mut ModuleScope) -> syn::Item {
         let mut variants = Punctuated::new();
-        for variant in self.variants {
-            variants.push(variant.into_syntax(scope));
+        let has_default = self.derives.iter().any(|derive| derive.name() == "Default");
+        for (place, variant) in self.variants.into_iter().enumerate() {
+            let is_default = has_default && place == 0;
+            variants.push(variant.into_syntax(is_default, scope));
         }
         let mut attributes = vec![scope.derive(&self.derives)];
         attributes.extend(scope.serde(&self.serde));
@@ -236,8 +238,12 @@ impl RustEnum {
 }
 
 impl RustVariant {
-    fn into_syntax(self, scope: &mut ModuleScope) -> syn::Variant {
-        let attributes = scope.serde(&self.serde).into_iter().collect();
+    fn into_syntax(self, is_default: bool, scope: &mut ModuleScope) -> syn::Variant {
+        let default = is_default.then(|| "#[default]".to_owned());
+        let attributes = default
+            .into_iter()
+            .chain(scope.serde(&self.serde))
+            .collect();
         let attrs = scope.attributes.add(self.docs, attributes);
         let fields = match &self.value {
             None => syn::Fields::Unit,

@@ -6,13 +6,15 @@ use super::default_value::integer;
 use super::doc_comments;
 use super::structure::container;
 use super::version_writer::{
-    CLONE, COPY, DEBUG, DESERIALIZE, EQ, PARTIAL_EQ, SERIALIZE, VersionWriter,
+    CLONE, COPY, DEBUG, DEFAULT, DESERIALIZE, EQ, PARTIAL_EQ, SERIALIZE, VersionWriter,
 };
 use crate::model::generated_types::{Shape, ShapeDocs, Ty};
 use crate::model::identifier::TypeName;
 use crate::model::lints;
 use crate::model::member_names::{NamedMember, VariantNames};
-use crate::rust::{Lint, RustEnum, RustItem, RustType, RustVariant, SerdeArgument, ident};
+use crate::rust::{
+    Lint, RustEnum, RustItem, RustPath, RustType, RustVariant, SerdeArgument, ident,
+};
 
 /// The derives of an enum whose values have no content.
 const PLAIN_DERIVES: &[&str] = &[CLONE, COPY, DEBUG, PARTIAL_EQ, EQ, DESERIALIZE, SERIALIZE];
@@ -150,7 +152,7 @@ impl VersionWriter<'_> {
         }
         RustItem::Enum(RustEnum {
             docs: doc_comments::lines::<&str>(&docs.text, &[]),
-            derives: self.derives(CONTENT_DERIVES, &shape.derives),
+            derives: self.content_derives(shape),
             serde: container(names.rule),
             allowed: repetition(name, &all),
             name: ident(name.as_str()),
@@ -180,12 +182,17 @@ impl VersionWriter<'_> {
         let variants = variants.chain(unknown).collect();
         RustItem::Enum(RustEnum {
             docs: doc_comments::lines::<&str>(&docs.text, &[]),
-            derives: self.derives(CONTENT_DERIVES, &shape.derives),
+            derives: self.content_derives(shape),
             serde: vec![SerdeArgument::Untagged],
             allowed: Vec::new(),
             name: ident(name.as_str()),
             variants,
         })
+    }
+
+    /// The derives of an enum whose values have content, which has no default.
+    fn content_derives(&self, shape: &Shape) -> Vec<RustPath> {
+        self.without(DEFAULT, self.derives(CONTENT_DERIVES, &shape.derives))
     }
 }
 

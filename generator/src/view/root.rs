@@ -37,7 +37,8 @@ impl VersionWriter<'_> {
         standard.extend((default == DefaultImpl::Derived).then_some(DEFAULT));
         standard.extend([PARTIAL_EQ, DESERIALIZE]);
         let mut derives = self.derives(&standard, &version.root.derives);
-        if default == DefaultImpl::Written {
+        // What an option asks for may be impossible.
+        if default != DefaultImpl::Derived {
             derives = self.without(DEFAULT, derives);
         }
         let name = ident(resource.type_name.as_str());

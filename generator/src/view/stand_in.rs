@@ -176,6 +176,30 @@ pub(super) fn conversions(name: &syn::Ident, other: &RustType) -> [RustItem; 2] 
     })
 }
 
+/// The `Default` of a quantity.
+pub(super) fn empty_text(name: &TypeName) -> RustItem {
+    let name = ident(name.as_str());
+    RustItem::code(parse_quote! {
+        impl ::std::default::Default for #name {
+            fn default() -> Self {
+                Self::String(::std::string::String::new())
+            }
+        }
+    })
+}
+
+/// The `Default` of a number or a text.
+pub(super) fn zero(name: &TypeName) -> RustItem {
+    let name = ident(name.as_str());
+    RustItem::code(parse_quote! {
+        impl ::std::default::Default for #name {
+            fn default() -> Self {
+                Self::Int(0)
+            }
+        }
+    })
+}
+
 /// An enum of a number and a text.
 fn number_or_text(name: &TypeName, doc: &str, derives: Vec<RustPath>) -> RustItem {
     let variant = |name: &str, value: RustType| RustVariant {

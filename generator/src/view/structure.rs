@@ -41,7 +41,8 @@ impl VersionWriter<'_> {
         standard.extend((default == DefaultImpl::Derived).then_some(DEFAULT));
         standard.extend([PARTIAL_EQ, DESERIALIZE, SERIALIZE]);
         let mut derives = self.derives(&standard, &shape.derives);
-        if default == DefaultImpl::Written {
+        // What an option asks for may be impossible.
+        if default != DefaultImpl::Derived {
             derives = self.without(DEFAULT, derives);
         }
         let names = self.resource.shapes.field_names(id);

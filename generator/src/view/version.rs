@@ -5,11 +5,14 @@ use std::cell::RefCell;
 use syn::parse_quote;
 
 use super::doc_comments;
-use super::version_writer::{CLONE, DEBUG, DESERIALIZE, EQ, PARTIAL_EQ, SERIALIZE, VersionWriter};
+use super::stand_in;
+use super::version_writer::{
+    CLONE, DEBUG, DEFAULT, DESERIALIZE, EQ, PARTIAL_EQ, SERIALIZE, VersionWriter,
+};
 use crate::model::DefiningModule;
 use crate::model::default_functions::DefaultFunctions;
 use crate::model::default_values::Defaults;
-use crate::model::generated_types::{ShapeBody, ShapeId};
+use crate::model::generated_types::{Shape, ShapeBody, ShapeId};
 use crate::model::identifier::TypeName;
 use crate::model::resource::{CustomResource, TypedVersion};
 use crate::rust::{Lint, RustItem, RustModule, RustPath, ident};
@@ -76,9 +79,15 @@ impl VersionWriter<'_> {
                 vec![self.string_enum(values, names, name, docs, shape)]
             }
             ShapeBody::IntEnum(values) => self.int_enum(values, names, name, docs, shape),
-            ShapeBody::Quantity => self.quantity(name, self.derives(MIXED_DERIVES, &shape.derives)),
+            ShapeBody::Quantity => {
+                let mut items = self.quantity(name, self.mixed_derives(shape));
+                items.extend(shape.derives_default().then(|| stand_in::empty_text(name)));
+                items
+            }
             ShapeBody::IntOrString => {
-                self.int_or_string(name, self.derives(MIXED_DERIVES, &shape.derives))
+                let mut items = self.int_or_string(name, self.mixed_derives(shape));
+                items.extend(shape.derives_default().then(|| stand_in::zero(name)));
+                items
             }
             ShapeBody::Time => self.time(name, &shape.derives),
             ShapeBody::Duration => self.duration(name, &shape.derives),
@@ -88,6 +97,11 @@ impl VersionWriter<'_> {
             }
             ShapeBody::Untagged(types) => vec![self.untagged(types, name, docs, shape)],
         }
+    }
+
+    /// The derives of an enum of a number and a text.
+    fn mixed_derives(&self, shape: &Shape) -> Vec<RustPath> {
+        self.without(DEFAULT, self.derives(MIXED_DERIVES, &shape.derives))
     }
 
     /// The re-exports of types that other modules define.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::model::default_functions::DefaultFunctions;
 use crate::model::default_values::Defaults;
-use crate::model::generated_types::Ty;
+use crate::model::generated_types::{Ty, is_default_trait};
 use crate::model::resource::{CustomResource, TypedVersion};
 use crate::rust::{RustPath, RustType};
 
@@ -60,19 +60,21 @@ impl VersionWriter<'_> {
         list
     }
 
-    /// The derives without a trait that is written out.
+    /// The derives without a trait that is written out, or that the type cannot have.
     pub(super) fn without(
         &self,
-        written: &'static str,
+        trait_name: &'static str,
         mut derives: Vec<RustPath>,
     ) -> Vec<RustPath> {
-        let written = self.derive(written);
-        derives.retain(|derive| !is_same_trait(&written, derive));
+        let removed = self.derive(trait_name);
+        derives.retain(|derive| !is_same_trait(&removed, derive));
         derives
     }
 }
 
 /// Whether an option names a known trait; it may write `Debug` for `std::fmt::Debug`.
 fn is_same_trait(known: &RustPath, given: &RustPath) -> bool {
-    known == given || (given.needs_no_import() && known.name() == given.name())
+    known == given
+        || (given.needs_no_import() && known.name() == given.name())
+        || (is_default_trait(known) && is_default_trait(given))
 }
