@@ -313,6 +313,7 @@ impl SchemaReader<'_> {
         if let Some(name) = LIMITS.iter().find(|name| **name == keyword) {
             schema.limits.keywords.push((name, node.to_json()));
         } else if FORBIDDEN.contains(&keyword) {
+            self.unread_schemas(keyword, node);
             let warning = Diagnostic::warning(
                 Code::NotStructural,
                 format!("`{keyword}` is not allowed in a structural schema"),
@@ -330,6 +331,29 @@ impl SchemaReader<'_> {
                 )
                 .at(self.source, key.span, "ignored"),
             );
+        }
+    }
+
+    /// Checks the schemas under a keyword that is forbidden: the API server reads them first.
+    fn unread_schemas(&mut self, keyword: &str, node: &Node) {
+        let entries = node.as_map().unwrap_or_default();
+        match keyword {
+            "definitions" | "patternProperties" => {
+                for entry in entries {
+                    drop(self.schema(&entry.value));
+                }
+            }
+            "dependencies" => {
+                for entry in entries {
+                    match &entry.value.value {
+                        Value::Map(_) => drop(self.schema(&entry.value)),
+                        Value::Seq(_) => drop(self.strings(&entry.key, &entry.value)),
+                        _ => {}
+                    }
+                }
+            }
+            "additionalItems" if !matches!(node.value, Value::Bool(_)) => drop(self.schema(node)),
+            _ => {}
         }
     }
 
