@@ -152,3 +152,40 @@ fn parameters_of_one_method_have_a_common_type() {
         "{message}"
     );
 }
+
+#[test]
+fn predicates_take_the_context_and_the_parameter_of_their_handlers() {
+    let module = generated(
+        "      - {on: create, fn: scale, param: 2, when: is_due, labels: {tier: {predicate: is_paid}}}
+      - {on: resume, fn: grow, param: 0.5, when: is_due}
+      - {on: field, field: spec.size, fn: resize, new: {predicate: is_large}, param: {most: 9}}
+      - {on: update, fn: watch, labels: {tier: {predicate: is_known}}}
+      - {on: update, fn: look, param: 5, labels: {tier: {predicate: is_known}}}
+",
+    );
+    for part in [
+        "fn is_due(&self, cx: &FilterContext<Widget>, param: f64) -> bool;",
+        "fn is_paid( &self, value: Option<&str>, cx: &FilterContext<Widget>, param: i64, ) -> bool;",
+        "fn is_known(&self, value: Option<&str>, cx: &FilterContext<Widget>) -> bool;",
+        "value: Option<&i32>, cx: &FilterContext<Widget>, param: &Value,",
+        "|state, cx| state.is_due(cx, 2.0)",
+        "|state, cx| state.is_due(cx, 0.5)",
+        "|state, value, cx| state.is_paid(value, cx, 2)",
+        "|state, value, cx| state.is_large(value, cx, &PARAM_2)",
+        "|state, value, cx| state.is_known(value, cx)",
+    ] {
+        assert!(module.contains(part), "{part}\n{module}");
+    }
+}
+
+#[test]
+fn a_predicate_decides_about_one_type_of_objects() {
+    let message = refused(
+        "      - {on: create, fn: scale, when: is_due}\n    admission:\n      \
+         - {validate: check, subresource: '*', when: is_due}\n",
+    );
+    assert!(
+        message.contains("`is_due` would need two signatures") && message.contains("JSON"),
+        "{message}"
+    );
+}

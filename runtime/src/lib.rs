@@ -87,7 +87,7 @@ pub use context::condition::HasConditions;
 pub use context::daemon::DaemonContext;
 pub use context::event::EventContext;
 pub use context::field::FieldContext;
-pub use context::filter::{FilterContext, FilteredRequest};
+pub use context::filter::FilterContext;
 pub use context::index::IndexContext;
 pub use context::memo_context::MemoContext;
 pub use context::mutation::MutationContext;

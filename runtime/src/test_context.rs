@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kopf_core::admission::Operation;
-use kopf_core::admission::review::ReviewRequest;
 use kopf_core::background::stopping::StopReason;
 use kopf_core::cause::detect::ObservedChange;
 use kopf_core::cause::{Reason, Subject};
@@ -38,7 +37,9 @@ use crate::context::change::{ChangeContext, ChangeInputs};
 use crate::context::daemon::DaemonContext;
 use crate::context::event::{EventContext, EventInputs};
 use crate::context::field::FieldContext;
-use crate::context::filter::{FilterContext, FilterMemo, FilterScope, FilteredRequest};
+use crate::context::filter::{
+    FilterContext, FilterMemo, FilterOccasion, FilterResource, FilterScope,
+};
 use crate::context::index::{IndexContext, IndexInputs};
 use crate::context::mutation::MutationContext;
 use crate::context::stop::{Signal, StopSignal};
@@ -91,7 +92,7 @@ pub struct TestContext {
     memo: Option<AnyMemo>,
     indices: Indices,
     client: Option<Client>,
-    user: Option<String>,
+    user: String,
     stop: Arc<Signal>,
 }
 
@@ -130,7 +131,7 @@ impl TestContext {
             memo: None,
             indices: Indices::default(),
             client: None,
-            user: None,
+            user: String::new(),
             stop: Arc::new(Signal::default()),
         }
     }
@@ -209,9 +210,9 @@ impl TestContext {
         self
     }
 
-    /// The user of a request, for webhooks and for their filters: filters have a request then.
-    pub fn user(mut self, name: impl Into<String>) -> Self {
-        self.user = Some(name.into());
+    /// The name of the user that made the request of a webhook.
+    pub fn user(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.user);
         self
     }
 
@@ -322,19 +323,60 @@ impl TestContext {
         condition: impl FnOnce(&FilterContext<'_, K>) -> bool,
     ) -> bool {
         let inputs = self.change_inputs();
-        let request = self.user.as_ref().map(|_| FilteredRequest {
-            request: self.review(),
-            caller: Arc::default(),
-        });
-        let scope = FilterScope {
-            indices: self.indices,
+        let cause = inputs.situation.cause();
+        let subject = Subject::change(&cause);
+        self.filtered(&subject, condition)
+    }
+
+    /// Calls a filter function of an event handler with its context, and returns its answer.
+    ///
+    /// # Panics
+    /// If the object does not fit its type.
+    pub fn filter_event<K: DeserializeOwned>(
+        self,
+        event_type: WatchEventType,
+        condition: impl FnOnce(&FilterContext<'_, K>) -> bool,
+    ) -> bool {
+        let occasion = FilterOccasion::Event(event_type);
+        let subject = Subject::object(ObjectView::new(&self.object)).with_context(&occasion);
+        self.filtered(&subject, condition)
+    }
+
+    /// Calls a filter function of a webhook with its context, and returns its answer. The request
+    /// is as for [`validation`](Self::validation).
+    ///
+    /// # Panics
+    /// If the object does not fit its type.
+    pub fn filter_review<K: DeserializeOwned>(
+        self,
+        condition: impl FnOnce(&FilterContext<'_, K>) -> bool,
+    ) -> bool {
+        let review = self.review_inputs();
+        let occasion = FilterOccasion::Review {
+            request: review.request,
+            caller: review.caller,
+            resource: review.resource,
+        };
+        let inputs = self.change_inputs();
+        let cause = inputs.situation.cause();
+        let subject = Subject::change(&cause).with_context(&occasion);
+        self.filtered(&subject, condition)
+    }
+
+    fn filtered<K: DeserializeOwned>(
+        &self,
+        subject: &Subject<'_>,
+        condition: impl FnOnce(&FilterContext<'_, K>) -> bool,
+    ) -> bool {
+        let handler = FilterScope {
+            indices: self.indices.clone(),
             memo: FilterMemo::of_object(self.memo.as_ref()),
             param: None,
-            request,
+            resource: FilterResource::OfObject(self.scope().resource),
         };
-        let cause = inputs.situation.cause();
-        let subject = Subject::change(&cause).with_context(&scope);
-        condition(&fitting(FilterContext::new(&subject)))
+        condition(&fitting(FilterContext::new(
+            &subject.with_handler(&handler),
+        )))
     }
 
     fn change_inputs(&self) -> ChangeInputs {
@@ -428,7 +470,8 @@ impl TestContext {
         }
     }
 
-    fn review(&self) -> Arc<ReviewRequest> {
+    fn review_inputs(&self) -> ReviewInputs {
+        let scope = self.scope();
         let (operation, old) = match &self.old {
             FormerState::Known(old) => (Operation::Update, Some(old)),
             FormerState::Absent | FormerState::Hashed(_) => (Operation::Create, None),
@@ -439,17 +482,13 @@ impl TestContext {
             "name": self.object["metadata"]["name"],
             "namespace": self.object["metadata"]["namespace"],
             "operation": operation.to_string(),
-            "userInfo": {"username": self.user.as_deref().unwrap_or_default()},
+            "userInfo": {"username": self.user},
             "object": self.object,
             "oldObject": old,
         });
-        Arc::new(serde_json::from_value(request).expect("a review has these fields"))
-    }
-
-    fn review_inputs(self) -> ReviewInputs {
-        let scope = self.scope();
+        let request = serde_json::from_value(request).expect("a review has these fields");
         ReviewInputs {
-            request: self.review(),
+            request: Arc::new(request),
             caller: Arc::new(Caller::default()),
             client: scope.services.client.clone(),
             indices: self.indices.clone(),

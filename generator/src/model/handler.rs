@@ -171,8 +171,18 @@ pub enum FilterTest {
     Absent,
     /// It has this value.
     Equals(serde_json::Value),
-    /// The predicate of this name returns true.
-    Predicate(String),
+    /// The predicate returns true.
+    Predicate(Predicate),
+}
+
+/// A method that decides about a filter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Predicate {
+    /// The method.
+    pub method: String,
+    /// The `param` of the handler, in the type in which the method takes it; none if a handler that
+    /// uses the method has none, or another one.
+    pub param: Option<Param>,
 }
 
 /// The treatment of failures.
@@ -186,6 +196,32 @@ pub struct RetryOptions {
     pub retries: Option<u32>,
     /// The time between attempts.
     pub backoff: Option<Duration>,
+}
+
+// === impl Predicate ===
+
+impl Predicate {
+    /// A method that takes no parameter.
+    #[must_use]
+    pub fn new(method: String) -> Self {
+        Self {
+            method,
+            param: None,
+        }
+    }
+}
+
+// === impl HandlerFilter ===
+
+impl HandlerFilter {
+    /// The predicates among the tests.
+    pub fn predicates(&self) -> impl Iterator<Item = &Predicate> {
+        let tests = self.expected.conditions().into_iter();
+        tests.filter_map(|test| match test {
+            FilterTest::Predicate(predicate) => Some(predicate),
+            FilterTest::Present | FilterTest::Absent | FilterTest::Equals(_) => None,
+        })
+    }
 }
 
 // === impl Handler ===

@@ -12,6 +12,7 @@ mod lowering;
 mod memo;
 mod option_checks;
 mod selection;
+mod shared_params;
 mod tracking;
 mod type_options;
 mod webhook;

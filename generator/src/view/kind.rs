@@ -88,18 +88,20 @@ fn handlers_trait(kind: &HandledKind, methods: &[TraitMethod]) -> RustItem {
 pub(super) fn declaration(method: &TraitMethod) -> syn::TraitItem {
     let docs = documented(&method.doc);
     let name = ident(&method.name);
-    let (argument, argument_type, result) = method.shape.parts();
-    let argument = ident(argument);
-    let param = method.shape.param().into_iter();
+    let (arguments, result) = method.shape.parts();
+    let (names, types): (Vec<_>, Vec<_>) = arguments
+        .into_iter()
+        .map(|(name, ty)| (ident(name), ty))
+        .unzip();
     if method.shape.builds_state() {
         return parse_quote! {
             #(#docs)*
-            fn #name(#argument: #argument_type #(, param: #param)*) -> #result;
+            fn #name(#(#names: #types),*) -> #result;
         };
     }
     parse_quote! {
         #(#docs)*
-        fn #name(&self, #argument: #argument_type #(, param: #param)*) -> #result;
+        fn #name(&self #(, #names: #types)*) -> #result;
     }
 }
 

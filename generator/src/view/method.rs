@@ -6,8 +6,7 @@ use syn::parse_quote;
 
 use crate::load::manifest::{Operation, Trigger};
 use crate::model::handler::{
-    ChangeTriggers, FilterSubject, FilterTest, Handler, HandlerCause, HandlerFilter, TimerSchedule,
-    TypedField,
+    ChangeTriggers, FilterSubject, Handler, HandlerCause, HandlerFilter, TimerSchedule, TypedField,
 };
 use crate::model::operator::HandledKind;
 use crate::model::param::ParamType;
@@ -46,14 +45,16 @@ pub enum MethodSignature {
     /// `delay(&self, object: &Kind) -> Duration`.
     Delay {
         /// The type of the object.
-        object: PredicateArgument,
+        object: RustType,
     },
-    /// `accepts(&self, argument: Type) -> bool`.
+    /// `accepts(&self, value: Type, cx: &FilterContext<Kind>) -> bool`.
     Predicate {
-        /// The name of the argument.
-        argument: &'static str,
-        /// Its type.
-        argument_type: PredicateArgument,
+        /// The value that it decides about; none if it decides about the whole object.
+        value: Option<TestedValue>,
+        /// The type of the object.
+        object: RustType,
+        /// The type of the parameter, if it takes one.
+        param: Option<ParamType>,
     },
 }
 
@@ -88,13 +89,9 @@ pub enum ContextType {
     Probe,
 }
 
-/// The argument type of a predicate.
+/// The type of the value that a predicate decides about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PredicateArgument {
-    /// `&Kind`.
-    Object(RustType),
-    /// `&FilterContext<Kind>`.
-    Context(RustType),
+pub enum TestedValue {
     /// `Option<&str>`.
     Text,
     /// `Option<&Type>`.
@@ -194,7 +191,7 @@ fn delay_method(kind: &HandledKind, handler: &Handler) -> Option<TraitMethod> {
         name: name.to_owned(),
         doc: wrap(&text, DOC_WIDTH),
         shape: MethodSignature::Delay {
-            object: PredicateArgument::Object(object(kind)),
+            object: object(kind),
         },
     })
 }
@@ -265,54 +262,38 @@ fn predicate_methods(
     field: Option<&TypedField>,
 ) -> Vec<TraitMethod> {
     let mut methods = Vec::new();
-    let tests = filters.iter().flat_map(|filter| {
-        let tests = filter.expected.conditions().into_iter();
-        tests.map(move |test| (filter, test))
-    });
-    for (filter, test) in tests {
-        let FilterTest::Predicate(name) = test else {
-            continue;
-        };
+    for filter in filters {
         let typed = || {
-            field.map_or(PredicateArgument::Text, |field| {
-                PredicateArgument::Field(field.rust_type.clone())
+            field.map_or(TestedValue::Text, |field| {
+                TestedValue::Field(field.rust_type.clone())
             })
         };
-        let (argument, argument_type, subject) = match &filter.subject {
-            FilterSubject::Object => (
-                "cx",
-                PredicateArgument::Context(object.clone()),
-                if *object == RustType::json() {
-                    "the reviewed object".to_owned()
-                } else {
-                    format!("{} {}", article(&kind.type_name), kind.type_name)
-                },
-            ),
-            FilterSubject::Label(key) => (
-                "value",
-                PredicateArgument::Text,
-                format!("the label `{key}`"),
-            ),
-            FilterSubject::Annotation(key) => (
-                "value",
-                PredicateArgument::Text,
-                format!("the annotation `{key}`"),
-            ),
-            FilterSubject::Value => ("value", typed(), field_words("", field)),
-            FilterSubject::Old => ("value", typed(), field_words("the old ", field)),
-            FilterSubject::New => ("value", typed(), field_words("the new ", field)),
+        let (value, words) = match &filter.subject {
+            FilterSubject::Object if *object == RustType::json() => {
+                (None, "the reviewed object".to_owned())
+            }
+            FilterSubject::Object => {
+                let object = format!("{} {}", article(&kind.type_name), kind.type_name);
+                (None, object)
+            }
+            FilterSubject::Label(key) => (Some(TestedValue::Text), format!("the label `{key}`")),
+            FilterSubject::Annotation(key) => {
+                (Some(TestedValue::Text), format!("the annotation `{key}`"))
+            }
+            FilterSubject::Value => (Some(typed()), field_words("", field)),
+            FilterSubject::Old => (Some(typed()), field_words("the old ", field)),
+            FilterSubject::New => (Some(typed()), field_words("the new ", field)),
         };
-        methods.push(TraitMethod {
-            name: name.clone(),
-            doc: wrap(
-                &format!("Whether the filter of `{caller}` accepts {subject}."),
-                DOC_WIDTH,
-            ),
+        let doc = format!("Whether the filter of `{caller}` accepts {words}.");
+        methods.extend(filter.predicates().map(|predicate| TraitMethod {
+            name: predicate.method.clone(),
+            doc: wrap(&doc, DOC_WIDTH),
             shape: MethodSignature::Predicate {
-                argument,
-                argument_type,
+                value: value.clone(),
+                object: object.clone(),
+                param: predicate.param.as_ref().map(|param| param.ty.clone()),
             },
-        });
+        }));
     }
     methods
 }
@@ -433,23 +414,23 @@ impl MethodSignature {
         )
     }
 
-    /// The type of the second argument, `param`, in a trait.
-    pub(super) fn param(&self) -> Option<syn::Type> {
+    /// The type of the last argument, `param`.
+    pub(super) const fn param(&self) -> Option<&ParamType> {
         match self {
-            Self::Handler { param, .. } => Some(match param.as_ref()? {
-                ParamType::Text => parse_quote!(&str),
-                ParamType::Integer => parse_quote!(i64),
-                ParamType::Float => parse_quote!(f64),
-                ParamType::Flag => parse_quote!(bool),
-                ParamType::Json => parse_quote!(&::serde_json::Value),
-                ParamType::Named(ty) => parse_quote!(&#ty),
-            }),
-            Self::Delay { .. } | Self::Predicate { .. } => None,
+            Self::Handler { param, .. } | Self::Predicate { param, .. } => param.as_ref(),
+            Self::Delay { .. } => None,
         }
     }
 
-    /// The name and the type of the argument, and the type of the result, in a trait.
-    pub(super) fn parts(&self) -> (&'static str, syn::Type, syn::Type) {
+    /// The names and types of the arguments, and the type of the result, in a trait.
+    pub(super) fn parts(&self) -> (Vec<(&'static str, syn::Type)>, syn::Type) {
+        let (mut arguments, result) = self.fixed_parts();
+        arguments.extend(self.param().map(|param| ("param", param_type(param))));
+        (arguments, result)
+    }
+
+    /// As [`parts`](Self::parts), without the parameter.
+    fn fixed_parts(&self) -> (Vec<(&'static str, syn::Type)>, syn::Type) {
         match self {
             Self::Handler {
                 context, result, ..
@@ -463,38 +444,42 @@ impl MethodSignature {
                 let result = parse_quote! {
                     impl ::std::future::Future<Output = #output> + ::std::marker::Send
                 };
-                ("cx", parse_quote!(&mut #argument), result)
+                (vec![("cx", parse_quote!(&mut #argument))], result)
             }
             Self::Delay { object } => (
-                "object",
-                object.syntax(),
+                vec![("object", parse_quote!(&#object))],
                 parse_quote!(::std::time::Duration),
             ),
-            Self::Predicate {
-                argument,
-                argument_type,
-            } => (argument, argument_type.syntax(), parse_quote!(bool)),
+            Self::Predicate { value, object, .. } => {
+                let value = value.iter().map(|value| ("value", value.syntax()));
+                let context = filter_context(object);
+                let context = ("cx", parse_quote!(&#context));
+                (value.chain([context]).collect(), parse_quote!(bool))
+            }
         }
     }
 
     /// Visits the paths of the types.
     pub(super) fn for_each_path(&self, visit: &mut impl FnMut(&RustPath)) {
+        match self.param() {
+            Some(ParamType::Named(ty)) => ty.for_each_path(visit),
+            Some(ParamType::Json) => RustType::json().for_each_path(visit),
+            _ => {}
+        }
         match self {
             Self::Handler {
-                context,
-                param,
-                result,
+                context, result, ..
             } => {
-                match param {
-                    Some(ParamType::Named(ty)) => ty.for_each_path(visit),
-                    Some(ParamType::Json) => RustType::json().for_each_path(visit),
-                    _ => {}
-                }
                 context.ty().for_each_path(visit);
                 context.output(result.as_ref()).for_each_path(visit);
             }
             Self::Delay { object } => object.for_each_path(visit),
-            Self::Predicate { argument_type, .. } => argument_type.for_each_path(visit),
+            Self::Predicate { value, object, .. } => {
+                if let Some(TestedValue::Field(ty)) = value {
+                    ty.for_each_path(visit);
+                }
+                filter_context(object).for_each_path(visit);
+            }
         }
     }
 }
@@ -551,31 +536,29 @@ fn runtime(name: &str) -> String {
     format!("kopf_runtime::{name}")
 }
 
-/// The context of filters of the whole object.
+/// The context of filters.
 pub(super) fn filter_context(object: &RustType) -> RustType {
     RustType::generic(&runtime("FilterContext"), [object.clone()])
 }
 
-// === impl PredicateArgument ===
+fn param_type(param: &ParamType) -> syn::Type {
+    match param {
+        ParamType::Text => parse_quote!(&str),
+        ParamType::Integer => parse_quote!(i64),
+        ParamType::Float => parse_quote!(f64),
+        ParamType::Flag => parse_quote!(bool),
+        ParamType::Json => parse_quote!(&::serde_json::Value),
+        ParamType::Named(ty) => parse_quote!(&#ty),
+    }
+}
 
-impl PredicateArgument {
+// === impl TestedValue ===
+
+impl TestedValue {
     fn syntax(&self) -> syn::Type {
         match self {
-            Self::Object(object) => parse_quote!(&#object),
-            Self::Context(object) => {
-                let context = filter_context(object);
-                parse_quote!(&#context)
-            }
             Self::Text => parse_quote!(::std::option::Option<&str>),
             Self::Field(field) => parse_quote!(::std::option::Option<&#field>),
-        }
-    }
-
-    fn for_each_path(&self, visit: &mut impl FnMut(&RustPath)) {
-        match self {
-            Self::Object(ty) | Self::Field(ty) => ty.for_each_path(visit),
-            Self::Context(ty) => filter_context(ty).for_each_path(visit),
-            Self::Text => {}
         }
     }
 }

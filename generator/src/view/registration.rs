@@ -12,7 +12,7 @@ use super::literal;
 use crate::load::manifest::{ErrorMode, Operation, Trigger};
 use crate::model::handler::{
     ChangeTriggers, DaemonOptions, FilterSubject, FilterTest, Handler, HandlerCause, HandlerFilter,
-    RetryOptions, StartDelay, TimerOptions, TimerSchedule,
+    Predicate, RetryOptions, StartDelay, TimerOptions, TimerSchedule,
 };
 use crate::model::param::{Param, ParamType};
 use crate::model::webhook::{Webhook, WebhookEndpoint, WebhookRole};
@@ -130,7 +130,7 @@ pub(super) fn webhook(webhook: &Webhook, place: usize) -> Registration {
     }
     if let Some(field) = &webhook.field {
         let path = text(&field.quoted());
-        declaration = match value_tests(&webhook.filters) {
+        declaration = match value_tests(&webhook.filters, place) {
             (Some(value), _, _) => call(declaration, "value", [path, value]),
             (None, None, None) => call(declaration, "field", [path]),
             (None, old, new) => call(
@@ -140,7 +140,7 @@ pub(super) fn webhook(webhook: &Webhook, place: usize) -> Registration {
             ),
         };
     }
-    let declaration = other_filters(declaration, &webhook.filters);
+    let declaration = other_filters(declaration, &webhook.filters, place);
     let register = match webhook.role {
         WebhookRole::Validate => "validate",
         WebhookRole::Mutate => "mutate",
@@ -228,8 +228,8 @@ pub(super) fn handler(handler: &Handler, place: usize) -> Registration {
         }
     };
     let declaration = retry_options(new, &handler.retry);
-    let declaration = field_filters(declaration, handler);
-    let declaration = other_filters(declaration, &handler.filters);
+    let declaration = field_filters(declaration, handler, place);
+    let declaration = other_filters(declaration, &handler.filters, place);
     arguments.push(declaration);
     Registration::new(register, arguments, &handler.method)
         .with_param(handler.param.as_ref(), place)
@@ -350,8 +350,8 @@ pub(super) fn duration(duration: Duration) -> Expr {
 }
 
 /// The filters on the handler's field.
-fn field_filters(declaration: Expr, handler: &Handler) -> Expr {
-    let (value, old, new) = value_tests(&handler.filters);
+fn field_filters(declaration: Expr, handler: &Handler, place: usize) -> Expr {
+    let (value, old, new) = value_tests(&handler.filters, place);
     let without_change = matches!(
         handler.cause,
         HandlerCause::Event { .. } | HandlerCause::Index(_)
@@ -377,10 +377,15 @@ fn optional(test: Option<Expr>) -> Expr {
 }
 
 /// The tests for the value, the old and the new value of a field.
-fn value_tests(filters: &[HandlerFilter]) -> (Option<Expr>, Option<Expr>, Option<Expr>) {
+fn value_tests(
+    filters: &[HandlerFilter],
+    place: usize,
+) -> (Option<Expr>, Option<Expr>, Option<Expr>) {
     let test = |subject: &FilterSubject| -> Option<Expr> {
         let filter = filters.iter().find(|filter| filter.subject == *subject)?;
-        Some(combination(&filter.expected, &value_test))
+        Some(combination(&filter.expected, &|test| {
+            value_test(test, place)
+        }))
     };
     (
         test(&FilterSubject::Value),
@@ -389,7 +394,7 @@ fn value_tests(filters: &[HandlerFilter]) -> (Option<Expr>, Option<Expr>, Option
     )
 }
 
-fn value_test(test: &FilterTest) -> Expr {
+fn value_test(test: &FilterTest, place: usize) -> Expr {
     match test {
         FilterTest::Present => parse_quote!(::kopf_runtime::ValueTest::Present),
         FilterTest::Absent => parse_quote!(::kopf_runtime::ValueTest::Absent),
@@ -397,7 +402,7 @@ fn value_test(test: &FilterTest) -> Expr {
             let value = json_argument(value);
             parse_quote!(::kopf_runtime::ValueTest::Equals(#value))
         }
-        FilterTest::Predicate(name) => predicate("value", "value", name),
+        FilterTest::Predicate(test) => predicate("value", &["value", "cx"], test, place),
     }
 }
 
@@ -428,15 +433,24 @@ fn part_of(part: &Combined<FilterTest>, test: &impl Fn(&FilterTest) -> Expr) -> 
 }
 
 /// A filter that calls a method of the state.
-fn predicate(function: &str, argument: &str, method: &str) -> Expr {
-    let (function, argument, method) = (ident(function), ident(argument), ident(method));
+fn predicate(function: &str, arguments: &[&str], predicate: &Predicate, place: usize) -> Expr {
+    let (function, method) = (ident(function), ident(&predicate.method));
+    let arguments: Vec<syn::Ident> = arguments.iter().map(|name| ident(name)).collect();
+    // The handler has the same parameter, and makes its static variable.
+    let param = predicate.param.as_ref();
+    let param = param.map(|param| param_value(param, &method, place).0);
+    let param = param.into_iter();
     parse_quote! {
-        ::kopf_runtime::predicate::#function(state, |state, #argument| state.#method(#argument))
+        ::kopf_runtime::predicate::#function(
+            state,
+            |state #(, #arguments)*| state.#method(#(#arguments),* #(, #param)*),
+        )
     }
 }
 
 /// Adds the filters on labels, annotations and the whole object.
-fn other_filters(declaration: Expr, filters: &[HandlerFilter]) -> Expr {
+fn other_filters(declaration: Expr, filters: &[HandlerFilter], place: usize) -> Expr {
+    let text_test = |test: &FilterTest| text_test(test, place);
     filters.iter().fold(declaration, |declaration, filter| {
         match (&filter.subject, &filter.expected) {
             (FilterSubject::Label(key), expected) => call(
@@ -450,11 +464,11 @@ fn other_filters(declaration: Expr, filters: &[HandlerFilter]) -> Expr {
                 [text(key), combination(expected, &text_test)],
             ),
             (FilterSubject::Object, Combined::One(test)) => {
-                call(declaration, "when", [object_test(test)])
+                call(declaration, "when", [object_test(test, place)])
             }
             (FilterSubject::Object, tests) => {
                 let when = |test: &FilterTest| -> Expr {
-                    let test = object_test(test);
+                    let test = object_test(test, place);
                     parse_quote!(::kopf_runtime::WhenTest::new(#test))
                 };
                 call(declaration, "when_combined", [combination(tests, &when)])
@@ -465,15 +479,15 @@ fn other_filters(declaration: Expr, filters: &[HandlerFilter]) -> Expr {
 }
 
 /// Only functions decide about the whole object.
-fn object_test(test: &FilterTest) -> Expr {
+fn object_test(test: &FilterTest, place: usize) -> Expr {
     match test {
-        FilterTest::Predicate(name) => predicate("when", "cx", name),
+        FilterTest::Predicate(test) => predicate("when", &["cx"], test, place),
         FilterTest::Present => parse_quote!(|_| true),
         FilterTest::Absent | FilterTest::Equals(_) => parse_quote!(|_| false),
     }
 }
 
-fn text_test(expected: &FilterTest) -> Expr {
+fn text_test(expected: &FilterTest, place: usize) -> Expr {
     match expected {
         FilterTest::Present => parse_quote!(::kopf_runtime::TextTest::Present),
         FilterTest::Absent => parse_quote!(::kopf_runtime::TextTest::Absent),
@@ -481,7 +495,7 @@ fn text_test(expected: &FilterTest) -> Expr {
             let text = value.as_str().unwrap_or_default();
             parse_quote!(::kopf_runtime::TextTest::Equals(#text.to_owned()))
         }
-        FilterTest::Predicate(name) => predicate("text", "value", name),
+        FilterTest::Predicate(test) => predicate("text", &["value", "cx"], test, place),
     }
 }
 

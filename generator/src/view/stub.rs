@@ -6,7 +6,7 @@ use askama::Template;
 
 use super::file_imports::{FileImports, is_in_runtime_prelude};
 use super::layout::{macro_call, opaque_macro_call, signature};
-use super::method::{ContextType, MethodSignature, PredicateArgument, TraitMethod, filter_context};
+use super::method::{ContextType, MethodSignature, TestedValue, TraitMethod, filter_context};
 use crate::model::param::ParamType;
 use crate::rust::{RustPath, RustType};
 use crate::splice::ImportedNames;
@@ -51,7 +51,7 @@ pub(super) fn with_body(method: &TraitMethod, names: NameStyle<'_>, body: Vec<St
     if !method.shape.builds_state() {
         arguments.push("&self".to_owned());
     }
-    let (head, argument, result) = match &method.shape {
+    let (head, fixed, result) = match &method.shape {
         MethodSignature::Handler {
             context, result, ..
         } => {
@@ -62,28 +62,25 @@ pub(super) fn with_body(method: &TraitMethod, names: NameStyle<'_>, body: Vec<St
             let context = names.ty(&context.ty());
             (
                 format!("async fn {}", method.name),
-                format!("cx: &mut {context}"),
+                vec![format!("cx: &mut {context}")],
                 result,
             )
         }
         MethodSignature::Delay { object } => (
             format!("fn {}", method.name),
-            format!("_object: {}", names.argument(object)),
+            vec![format!("_object: &{}", names.ty(object))],
             names.prelude("Duration"),
         ),
-        MethodSignature::Predicate {
-            argument,
-            argument_type,
-        } => {
-            let argument = format!("_{argument}: {}", names.argument(argument_type));
-            (format!("fn {}", method.name), argument, "bool".to_owned())
+        MethodSignature::Predicate { value, object, .. } => {
+            let value = value.iter();
+            let value = value.map(|value| format!("_value: {}", names.tested(value)));
+            let context = format!("_cx: &{}", names.ty(&filter_context(object)));
+            let fixed = value.chain([context]).collect();
+            (format!("fn {}", method.name), fixed, "bool".to_owned())
         }
     };
-    arguments.push(argument);
-    if let MethodSignature::Handler {
-        param: Some(param), ..
-    } = &method.shape
-    {
+    arguments.extend(fixed);
+    if let Some(param) = method.shape.param() {
         arguments.push(format!("_param: {}", names.param(param)));
     }
     let view = StubView {
@@ -222,12 +219,10 @@ impl NameStyle<'_> {
         }
     }
 
-    fn argument(self, argument: &PredicateArgument) -> String {
-        match argument {
-            PredicateArgument::Object(object) => format!("&{}", self.ty(object)),
-            PredicateArgument::Context(object) => format!("&{}", self.ty(&filter_context(object))),
-            PredicateArgument::Text => "Option<&str>".to_owned(),
-            PredicateArgument::Field(field) => format!("Option<&{}>", self.ty(field)),
+    fn tested(self, value: &TestedValue) -> String {
+        match value {
+            TestedValue::Text => "Option<&str>".to_owned(),
+            TestedValue::Field(field) => format!("Option<&{}>", self.ty(field)),
         }
     }
 

@@ -268,7 +268,7 @@ pub struct ReviewedObject<'a> {
     pub old: &'a Baseline,
     /// The object after the request.
     pub new: &'a Essence,
-    /// The runtime's own data for predicates, such as the request.
+    /// The runtime's own data about the request, for predicates.
     pub context: &'a (dyn Any + Send + Sync),
 }
 

@@ -53,8 +53,10 @@ pub struct Subject<'a> {
     pub body: ObjectView<'a>,
     /// The change; none for event handlers, daemons and timers.
     pub cause: Option<&'a Cause<'a>>,
-    /// The runtime's own data for predicates, such as memo and indices.
+    /// The runtime's own data about the occasion, such as the type of a watch event.
     pub context: &'a (dyn Any + Send + Sync),
+    /// The runtime's own data about the handler whose filters are evaluated, such as its indices.
+    pub handler: &'a (dyn Any + Send + Sync),
 }
 
 // === impl Reason ===
@@ -116,6 +118,7 @@ impl<'a> Subject<'a> {
             body,
             cause: None,
             context: &(),
+            handler: &(),
         }
     }
 
@@ -126,13 +129,20 @@ impl<'a> Subject<'a> {
             body: cause.body,
             cause: Some(cause),
             context: &(),
+            handler: &(),
         }
     }
 
-    /// The same with data for predicates.
+    /// The same with data about the occasion.
     #[must_use]
     pub fn with_context(self, context: &'a (dyn Any + Send + Sync)) -> Self {
         Self { context, ..self }
+    }
+
+    /// The same with data about the handler.
+    #[must_use]
+    pub fn with_handler(self, handler: &'a (dyn Any + Send + Sync)) -> Self {
+        Self { handler, ..self }
     }
 }
 

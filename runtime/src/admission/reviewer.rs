@@ -19,7 +19,7 @@ use tracing::{Instrument as _, debug, error, info_span};
 
 use super::selected_kinds::SelectedKinds;
 use crate::client::resource::{KindSpec, ResourceDescription, ResourceTarget};
-use crate::context::filter::{FilterMemo, FilterScope, FilteredRequest};
+use crate::context::filter::{FilterMemo, FilterOccasion, FilterResource, FilterScope};
 use crate::context::validation::{Caller, ReviewInputs, ReviewedStates};
 use crate::handler::memo::{AnyMemo, Memos};
 use crate::health::metrics::{Metrics, ReviewOutcome, WebhookMetrics};
@@ -107,7 +107,7 @@ impl Reviewer {
                 indices: lookup.indices.clone(),
                 memo: FilterMemo::of_kind(webhook.memos.as_ref()),
                 param: webhook.param.clone(),
-                request: None,
+                resource: FilterResource::OfRequest,
             };
             filter_scope.bind(&mut webhook.spec.filters);
             let path = selected.configured(&target, &webhook.spec).path();
@@ -259,15 +259,16 @@ impl WebhookRoutes {
             let message = format!("the indices are not complete yet; missing: {missing}");
             return conclude(spec, ReviewResult::failed(message));
         }
-        let mut states = None;
         let caller = Arc::new(caller);
+        let mut states = None;
         if spec.is_conditional() {
             let read = ReviewedStates::read(request);
-            let filtered = FilteredRequest {
+            let occasion = FilterOccasion::Review {
                 request: Arc::clone(request),
                 caller: Arc::clone(&caller),
+                resource: Arc::clone(&resource),
             };
-            if !matches(spec, &filtered, &read) {
+            if !matches(spec, request.operation, &read, &occasion) {
                 return ReviewAnswer::allowed();
             }
             states = Some(Arc::new(read));
@@ -355,7 +356,12 @@ fn conclude(spec: &WebhookSpec, result: ReviewResult) -> ReviewAnswer {
 }
 
 /// Returns true if the filters of a webhook match a request.
-fn matches(spec: &WebhookSpec, filtered: &FilteredRequest, states: &ReviewedStates) -> bool {
+fn matches(
+    spec: &WebhookSpec,
+    operation: Operation,
+    states: &ReviewedStates,
+    occasion: &FilterOccasion,
+) -> bool {
     let essence = |state: &Option<Value>| Essence::from_value(state.clone().unwrap_or_default());
     let old = match &states.old {
         Some(_) => Baseline::Known(essence(&states.old)),
@@ -365,9 +371,9 @@ fn matches(spec: &WebhookSpec, filtered: &FilteredRequest, states: &ReviewedStat
         body: states.body(),
         old: &old,
         new: &essence(&states.new),
-        context: filtered,
+        context: occasion,
     };
-    spec.matches(filtered.operation(), &reviewed)
+    spec.matches(operation, &reviewed)
 }
 
 /// The time for the webhook, so that the answer arrives before the API server gives up.

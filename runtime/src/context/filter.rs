@@ -7,19 +7,22 @@ use kopf_core::admission::Operation;
 use kopf_core::admission::certificate::Certificate;
 use kopf_core::admission::review::{ReviewRequest, UserInfo};
 use kopf_core::cause::{Reason, Subject};
-use kopf_core::handler::filter::{Filters, WhenTest};
+use kopf_core::handler::filter::Filters;
 use kopf_core::object::diff::{Baseline, Diff};
+use kopf_core::selection::DiscoveredResource;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::Old;
 use super::change::former;
 use super::validation::Caller;
+use crate::client::resource::ResourceDescription;
 use crate::handler::memo::{AnyMemo, Memo, Memos, typed};
 use crate::index::{Index, IndexView, Indices};
+use crate::watch::WatchEventType;
 
-/// The context of a function that `when` names: the object and its change, as the handler is going
-/// to see them.
+/// The context of a filter function: the object and its change, as the handler is going to see
+/// them.
 ///
 /// A filter decides whether a handler is called. It may be asked at any time and any number of
 /// times: it cannot change anything, and has no client.
@@ -29,23 +32,37 @@ pub struct FilterContext<'a, K> {
     old: OnceLock<Box<Old<K>>>,
     diff: OnceLock<Diff>,
     memo: OnceLock<Option<AnyMemo>>,
-}
-
-/// The request that a filter of a webhook decides about.
-#[derive(Debug, Clone)]
-pub struct FilteredRequest {
-    pub(crate) request: Arc<ReviewRequest>,
-    pub(crate) caller: Arc<Caller>,
+    resource: OnceLock<Arc<DiscoveredResource>>,
 }
 
 /// What the filters of one handler can read beside the object.
-#[derive(Clone, Default)]
 pub(crate) struct FilterScope {
     pub(crate) indices: Indices,
     pub(crate) memo: FilterMemo,
     pub(crate) param: Option<Arc<Value>>,
-    /// None outside of webhooks.
-    pub(crate) request: Option<FilteredRequest>,
+    pub(crate) resource: FilterResource,
+}
+
+/// The source of the resource that filters read.
+pub(crate) enum FilterResource {
+    /// That of all objects which the handler is for, as discovery describes it.
+    OfKind(ResourceDescription),
+    /// That of the object.
+    OfObject(Arc<DiscoveredResource>),
+    /// That of the request, because requests for several resources arrive.
+    OfRequest,
+}
+
+/// What happened, if it is more than a change of the object.
+pub(crate) enum FilterOccasion {
+    /// A watch event, for event handlers.
+    Event(WatchEventType),
+    /// A request, for webhooks.
+    Review {
+        request: Arc<ReviewRequest>,
+        caller: Arc<Caller>,
+        resource: Arc<DiscoveredResource>,
+    },
 }
 
 /// The source of the memo that filters read.
@@ -77,61 +94,9 @@ impl FilterMemo {
 impl FilterScope {
     /// Gives the scope to the filter functions of a handler.
     pub(crate) fn bind(self, filters: &mut Filters) {
-        let Some(when) = &filters.when else {
-            return;
-        };
-        let scope = Arc::new(self);
-        filters.when = when.try_map(&mut |WhenTest(condition)| {
-            let (condition, scope) = (Arc::clone(condition), Arc::clone(&scope));
-            Some(WhenTest::new(move |subject| {
-                let request = subject.context.downcast_ref::<FilteredRequest>();
-                match request {
-                    Some(request) => condition(&subject.with_context(&scope.of_request(request))),
-                    None => condition(&subject.with_context(&*scope)),
-                }
-            }))
-        });
-    }
-
-    fn of_request(&self, request: &FilteredRequest) -> Self {
-        Self {
-            request: Some(request.clone()),
-            ..self.clone()
+        if !filters.is_empty() {
+            filters.data = Some(Arc::new(self));
         }
-    }
-}
-
-// === impl FilteredRequest ===
-
-impl FilteredRequest {
-    /// The operation of the request.
-    pub fn operation(&self) -> Operation {
-        self.request.operation
-    }
-
-    /// The user that made the request.
-    pub fn user(&self) -> &UserInfo {
-        &self.request.user_info
-    }
-
-    /// The subresource of the request, such as `status` or `scale`; none for the object itself.
-    pub fn subresource(&self) -> Option<&str> {
-        self.request.subresource()
-    }
-
-    /// Returns true if the request is a dry run.
-    pub fn is_dry_run(&self) -> bool {
-        self.request.dry_run == Some(true)
-    }
-
-    /// The HTTP headers of the admission review.
-    pub fn headers(&self) -> &HeaderMap {
-        &self.caller.headers
-    }
-
-    /// The verified client certificate of the API server, if it sent one.
-    pub fn client_certificate(&self) -> Option<&Certificate> {
-        self.caller.certificate.as_deref()
     }
 }
 
@@ -146,6 +111,7 @@ impl<'a, K: DeserializeOwned> FilterContext<'a, K> {
             old: OnceLock::new(),
             diff: OnceLock::new(),
             memo: OnceLock::new(),
+            resource: OnceLock::new(),
         })
     }
 
@@ -246,17 +212,84 @@ impl<K> FilterContext<'_, K> {
         typed::<K, M>(self.memo.get_or_init(find).as_ref())
     }
 
-    /// The value of `param` of the handler in the manifest.
+    /// The value of `param` of a sub-handler. Filters of a handler in the manifest take its `param`
+    /// as an argument.
     pub fn param(&self) -> Option<&Value> {
         self.scope()?.param.as_deref()
     }
 
-    /// The request that a webhook reviews: its operation and its user; none for other handlers.
-    pub fn request(&self) -> Option<&FilteredRequest> {
-        self.scope()?.request.as_ref()
+    /// The resource of the object as the API server describes it: its names, categories and verbs.
+    ///
+    /// Until discovery has read it, it is what the operator was generated for.
+    pub fn resource(&self) -> &DiscoveredResource {
+        let find = || match (self.occasion(), self.scope().map(|it| &it.resource)) {
+            (Some(FilterOccasion::Review { resource, .. }), _)
+            | (_, Some(FilterResource::OfObject(resource))) => Arc::clone(resource),
+            (_, Some(FilterResource::OfKind(description))) => description.get(),
+            (_, Some(FilterResource::OfRequest) | None) => Arc::default(),
+        };
+        self.resource.get_or_init(find)
+    }
+
+    /// The type of the watch event; none but for filters of event handlers.
+    pub fn event_type(&self) -> Option<WatchEventType> {
+        match self.occasion()? {
+            FilterOccasion::Event(event_type) => Some(*event_type),
+            FilterOccasion::Review { .. } => None,
+        }
+    }
+
+    /// The operation of the request; none but for filters of webhooks.
+    pub fn operation(&self) -> Option<Operation> {
+        Some(self.request()?.operation)
+    }
+
+    /// The subresource of the request of a webhook, such as `status` or `scale`; none for the
+    /// object itself.
+    pub fn subresource(&self) -> Option<&str> {
+        self.request()?.subresource()
+    }
+
+    /// The user that made the request; none but for filters of webhooks.
+    pub fn user(&self) -> Option<&UserInfo> {
+        Some(&self.request()?.user_info)
+    }
+
+    /// Returns true if the request of a webhook is a dry run.
+    pub fn is_dry_run(&self) -> bool {
+        self.request()
+            .is_some_and(|request| request.dry_run == Some(true))
+    }
+
+    /// The HTTP headers of the admission review; none but for filters of webhooks.
+    pub fn headers(&self) -> Option<&HeaderMap> {
+        Some(&self.caller()?.headers)
+    }
+
+    /// The verified client certificate of the API server, if it sent one to the webhook.
+    pub fn client_certificate(&self) -> Option<&Certificate> {
+        self.caller()?.certificate.as_deref()
+    }
+
+    fn request(&self) -> Option<&ReviewRequest> {
+        match self.occasion()? {
+            FilterOccasion::Review { request, .. } => Some(request),
+            FilterOccasion::Event(_) => None,
+        }
+    }
+
+    fn caller(&self) -> Option<&Caller> {
+        match self.occasion()? {
+            FilterOccasion::Review { caller, .. } => Some(caller),
+            FilterOccasion::Event(_) => None,
+        }
     }
 
     fn scope(&self) -> Option<&FilterScope> {
+        self.subject.handler.downcast_ref()
+    }
+
+    fn occasion(&self) -> Option<&FilterOccasion> {
         self.subject.context.downcast_ref()
     }
 }

@@ -12,29 +12,39 @@ use tracing::debug;
 use super::filter::FilterContext;
 use crate::handler::state::SharedState;
 
-/// A test of a label or an annotation, which is `None` if it is absent.
-pub fn text<S: Send + Sync + 'static>(
+/// A test of a label or an annotation, which is `None` if it is absent. An object that cannot be
+/// decoded does not match.
+pub fn text<S, K>(
     state: impl Into<SharedState<S>>,
-    condition: fn(&S, Option<&str>) -> bool,
-) -> TextTest {
+    condition: fn(&S, Option<&str>, &FilterContext<'_, K>) -> bool,
+) -> TextTest
+where
+    S: Send + Sync + 'static,
+    K: DeserializeOwned + 'static,
+{
     let state = state.into();
-    TextTest::Matches(Arc::new(move |value, _| condition(state.get(), value)))
+    TextTest::Matches(Arc::new(move |value, subject| {
+        decoded(subject).is_some_and(|cx| condition(state.get(), value, &cx))
+    }))
 }
 
-/// A test of a field, which is `None` if it is absent. A value that cannot be decoded does not
-/// match.
-pub fn value<S, F>(
+/// A test of a field, which is `None` if it is absent. A value or an object that cannot be decoded
+/// does not match.
+pub fn value<S, F, K>(
     state: impl Into<SharedState<S>>,
-    condition: fn(&S, Option<&F>) -> bool,
+    condition: fn(&S, Option<&F>, &FilterContext<'_, K>) -> bool,
 ) -> ValueTest
 where
     S: Send + Sync + 'static,
     F: DeserializeOwned + 'static,
+    K: DeserializeOwned + 'static,
 {
     let state = state.into();
-    ValueTest::Matches(Arc::new(move |value, _| {
+    ValueTest::Matches(Arc::new(move |value, subject| {
         match value.map(F::deserialize).transpose() {
-            Ok(value) => condition(state.get(), value.as_ref()),
+            Ok(value) => {
+                decoded(subject).is_some_and(|cx| condition(state.get(), value.as_ref(), &cx))
+            }
             Err(error) => {
                 debug!("a filter does not match: its field cannot be decoded: {error}");
                 false
@@ -53,13 +63,15 @@ where
     K: DeserializeOwned + 'static,
 {
     let state = state.into();
-    move |subject| match FilterContext::new(subject) {
-        Ok(cx) => condition(state.get(), &cx),
-        Err(error) => {
+    move |subject| decoded(subject).is_some_and(|cx| condition(state.get(), &cx))
+}
+
+fn decoded<'a, K: DeserializeOwned>(subject: &Subject<'a>) -> Option<FilterContext<'a, K>> {
+    FilterContext::new(subject)
+        .inspect_err(|error| {
             debug!("a filter does not match: the object cannot be decoded: {error}");
-            false
-        }
-    }
+        })
+        .ok()
 }
 
 /// A delay that depends on the object; none for an object that cannot be decoded.
@@ -95,9 +107,10 @@ mod tests {
     #[test]
     fn a_value_that_cannot_be_decoded_does_not_match() {
         let state = Arc::new(SizeLimit { most: 5 });
-        let test = value(&state, |limits, size: Option<&u32>| {
+        let accepts = |limits: &SizeLimit, size: Option<&u32>, _: &FilterContext<'_, Value>| {
             size.is_none_or(|size| *size <= limits.most)
-        });
+        };
+        let test = value(&state, accepts);
         let ValueTest::Matches(test) = test else {
             panic!("{test:?}");
         };
@@ -110,12 +123,29 @@ mod tests {
         assert!(!holds(Some(&json!("5"))));
     }
 
+    #[derive(serde::Deserialize)]
+    struct Sized {
+        size: u32,
+    }
+
+    #[test]
+    fn a_label_is_tested_together_with_its_object() {
+        let state = Arc::new(SizeLimit { most: 5 });
+        let test = text(&state, |limits, tier, cx: &FilterContext<'_, Sized>| {
+            tier == Some("gold") && cx.object().size <= limits.most
+        });
+        let TextTest::Matches(test) = test else {
+            panic!("{test:?}");
+        };
+        let holds = |tier, body: Value| test(tier, &Subject::object(ObjectView::new(&body)));
+        assert!(holds(Some("gold"), json!({"size": 5})));
+        assert!(!holds(Some("gold"), json!({"size": 6})));
+        assert!(!holds(None, json!({"size": 5})));
+        assert!(!holds(Some("gold"), json!({"size": "5"})));
+    }
+
     #[test]
     fn an_object_that_cannot_be_decoded_does_not_match() {
-        #[derive(serde::Deserialize)]
-        struct Sized {
-            size: u32,
-        }
         let state = Arc::new(SizeLimit { most: 5 });
         let test = when(&state, |limits, cx: &FilterContext<'_, Sized>| {
             cx.object().size <= limits.most

@@ -16,7 +16,7 @@ use super::change::{
     ChangeContext, ChangeInputs, HandlerEffects, RegisteredSubHandler, SubFunction,
 };
 use super::field::FieldContext;
-use super::filter::{FilterMemo, FilterScope};
+use super::filter::{FilterMemo, FilterResource, FilterScope};
 use crate::events::span;
 use crate::handler::SubHandler;
 use crate::handler::error::{HandlerError, HandlerResult};
@@ -105,7 +105,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
                     indices: scope.services.indices.clone(),
                     memo: FilterMemo::of_object(scope.memo.as_ref()),
                     param: param.clone(),
-                    request: None,
+                    resource: FilterResource::OfObject(Arc::clone(&scope.resource)),
                 };
                 filter_scope.bind(&mut spec.filters);
                 (spec.clone(), (spec.id, param, registered.function))

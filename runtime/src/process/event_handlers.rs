@@ -21,6 +21,7 @@ use super::batch::WaitingEvents;
 use super::failed_event_calls::{FailedEventCall, FailedEventCalls};
 use super::kind::EventHandlerRef;
 use crate::context::event::EventInputs;
+use crate::context::filter::FilterOccasion;
 use crate::coordination::pause::LeaseEnded;
 use crate::events::span;
 use crate::process::execute::report::{self, FailureDescription};
@@ -72,7 +73,8 @@ impl ObjectHandling<'_> {
                 continue;
             };
             patches.known = Some(Arc::clone(&object));
-            let matched = Matched::object(ObjectView::new(&object));
+            let occasion = FilterOccasion::Event(watch_event.event_type);
+            let matched = Matched::object(ObjectView::new(&object)).with_context(&occasion);
             for spec in self.kind.registry().event_handlers(&matched) {
                 let Some(handler) = self.kind.event_function(&spec) else {
                     continue;

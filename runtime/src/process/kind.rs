@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use crate::background::declaration::{BackgroundHandler, RegisteredBackground};
 use crate::client::requests::KindApi;
-use crate::client::resource::KindSpec;
-use crate::context::filter::{FilterMemo, FilterScope};
+use crate::client::resource::{KindSpec, ResourceDescription};
+use crate::context::filter::{FilterMemo, FilterResource, FilterScope};
 use crate::events::object_ref::ObjectRef;
 use crate::handler::memo::Memos;
 use crate::health::metrics::{HandlerMetrics, KindMetrics};
@@ -67,20 +67,20 @@ impl HandledKind {
         declarations: &[&ResourceHandlers],
         services: KindServices,
     ) -> Result<Self, Error> {
+        let mut descriptions = declarations.iter().filter_map(|it| it.description.clone());
+        let declared = || ResourceDescription::declared(&spec);
+        let description = descriptions.next().unwrap_or_else(declared);
         let (specs, handlers): (Vec<_>, Vec<_>) =
-            declared_handlers(declarations, &services.metrics, &services.indices).unzip();
+            declared_handlers(declarations, &services, &description).unzip();
         let registry = Registry::new(specs)?.tracking(tracking(declarations));
         let api = KindApi::new(
             services.client,
             spec.clone(),
             WatchSelectors::derive(&registry),
         )
-        .with_timeout(services.patience);
-        let mut descriptions = declarations.iter().filter_map(|it| it.description.clone());
-        let api = Arc::new(match descriptions.next() {
-            Some(description) => api.with_description(description),
-            None => api,
-        });
+        .with_timeout(services.patience)
+        .with_description(description);
+        let api = Arc::new(api);
         let memos = declarations.iter().filter_map(|it| it.memos.clone());
         Ok(Self {
             background_handlers: background_handlers(&registry, &handlers, &spec, &api),
@@ -211,8 +211,8 @@ pub(crate) struct EventHandlerRef<'a> {
 /// The specs and functions of all declared handlers, in their order.
 fn declared_handlers(
     declarations: &[&ResourceHandlers],
-    metrics: &KindMetrics,
-    indices: &Indices,
+    services: &KindServices,
+    description: &ResourceDescription,
 ) -> impl Iterator<Item = (HandlerSpec, KindHandler)> {
     let handlers = declarations.iter().flat_map(|declared| {
         let handlers = declared.handlers.iter().cloned();
@@ -220,13 +220,16 @@ fn declared_handlers(
     });
     handlers.map(|(mut handler, memos)| {
         let filter_scope = FilterScope {
-            indices: indices.clone(),
+            indices: services.indices.clone(),
             memo: FilterMemo::of_kind(memos.as_ref()),
             param: handler.param.clone(),
-            request: None,
+            resource: FilterResource::OfKind(description.clone()),
         };
         filter_scope.bind(&mut handler.spec.filters);
-        let metrics = metrics.handler(handler.spec.id.as_str(), handler.function.handler_type());
+        let function = &handler.function;
+        let metrics = services
+            .metrics
+            .handler(handler.spec.id.as_str(), function.handler_type());
         let kind_handler = KindHandler {
             function: handler.function,
             param: handler.param,

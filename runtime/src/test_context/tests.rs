@@ -161,11 +161,11 @@ async fn a_filter_sees_the_object_its_change_and_its_memo() {
         !cx.diff().is_empty() && size(cx.object()) == Some(2)
     }));
     let is_mine = |cx: &FilterContext<'_, Value>| {
-        let request = cx.request();
-        request.is_some_and(|it| it.user().username == "me" && it.operation() == Operation::Update)
+        let is_me = cx.user().is_some_and(|user| user.username == "me");
+        is_me && cx.operation() == Some(Operation::Update)
     };
-    assert!(cx().old(&old).user("me").filter(is_mine));
-    assert!(!cx().user("me").filter(is_mine), "it is a creation");
+    assert!(cx().old(&old).user("me").filter_review(is_mine));
+    assert!(!cx().user("me").filter_review(is_mine), "it is a creation");
     assert!(!cx().old(&old).filter(is_mine), "it is no webhook");
     let is_new = |cx: &FilterContext<'_, Value>| cx.old() == Old::Absent;
     assert!(cx().filter(is_new));

@@ -1,11 +1,15 @@
 //! Event handlers: called for every watch event, without progress, and repeated only on demand.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use kopf_runtime::{ErrorMode, EventHandler, HandlerError, Resource, ValueTest};
+use kopf_runtime::{
+    ErrorMode, EventHandler, FilterContext, HandlerError, Resource, ValueTest, WatchEventType,
+    predicate,
+};
 use kopf_tests::TestResult;
 use kube::ResourceExt as _;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::fixture::HandlerFixture;
 
@@ -40,6 +44,38 @@ async fn event_handlers_get_all_watch_events_and_write_nothing() -> TestResult {
     fixture.objects.delete("one").await?;
     assert_eq!(fixture.next_report().await, "one DELETED 2");
     assert_eq!(fixture.writes(&operator).await?, (0, 0));
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn filters_of_event_handlers_see_the_type_of_the_event() -> TestResult {
+    struct AddedFilter;
+    impl AddedFilter {
+        fn accepts(&self, size: Option<&u32>, cx: &FilterContext<'_, Value>) -> bool {
+            assert_eq!(cx.resource().kind, cx.object()["kind"]);
+            size.is_some() && cx.event_type() == Some(WatchEventType::Added)
+        }
+    }
+    let mut fixture = HandlerFixture::new("event-filter").await?;
+    let added = predicate::value(&Arc::new(AddedFilter), AddedFilter::accepts);
+    let handler = EventHandler::new("spy").value("spec.size", added);
+    let resource = fixture
+        .resource()
+        .event(handler, |scripts, cx| {
+            Box::pin(async move {
+                scripts.report_event(cx.name(), cx.event_type(), cx.raw());
+                Ok(())
+            })
+        })
+        .build();
+    fixture.create("before", 0).await?;
+    let operator = fixture.start(resource).await?;
+    fixture.create("one", 1).await?;
+    assert_eq!(fixture.next_report().await, "one ADDED 1");
+    let size = |size: u32| json!({"spec": {"size": size}});
+    fixture.objects.merge("one", size(2)).await?;
+    fixture.create("two", 1).await?;
+    assert_eq!(fixture.next_report().await, "two ADDED 1");
     operator.stop().await
 }
 

@@ -104,7 +104,7 @@ impl KopfExampleHandlers for Operator {
 
     /// Whether the filter of `label_is_accepted` accepts the label `somelabel`.
     /// Whether the filter of `annotation_is_accepted` accepts the annotation `someannotation`.
-    fn starts_with_some(&self, value: Option<&str>) -> bool {
+    fn starts_with_some(&self, value: Option<&str>, _cx: &FilterContext<KopfExample>) -> bool {
         value.is_some_and(|value| value.starts_with("some"))
     }
 

@@ -13,7 +13,7 @@ use crate::load::manifest::{
 };
 use crate::model::handler::{
     ChangeTriggers, DaemonOptions, FilterSubject, FilterTest, Handler, HandlerCause, HandlerFilter,
-    RetryOptions, StartDelay, TimerOptions, TimerSchedule, TypedField,
+    Predicate, RetryOptions, StartDelay, TimerOptions, TimerSchedule, TypedField,
 };
 use crate::model::index::IndexType;
 use crate::model::param::{Param, ParamType};
@@ -262,7 +262,8 @@ impl Lowering<'_> {
                     value: name.value.0.clone(),
                     span: name.span,
                 };
-                self.predicate(&name, "`when`").map(FilterTest::Predicate)
+                let method = self.predicate(&name, "`when`")?;
+                Some(FilterTest::Predicate(Predicate::new(method)))
             });
             filters.push((FilterSubject::Object, expected));
         }
@@ -279,9 +280,10 @@ impl Lowering<'_> {
             ValueFilter::Present => Some(FilterTest::Present),
             ValueFilter::Absent => Some(FilterTest::Absent),
             ValueFilter::Equals(value) => Some(FilterTest::Equals(value.clone())),
-            ValueFilter::Predicate(name) => self
-                .predicate(name, "`predicate`")
-                .map(FilterTest::Predicate),
+            ValueFilter::Predicate(name) => {
+                let method = self.predicate(name, "`predicate`")?;
+                Some(FilterTest::Predicate(Predicate::new(method)))
+            }
         })
     }
 }

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use super::field::FieldSource;
 use super::lowering::{LimitsCheck, Lowering};
-use super::{implied_notes, index, webhook};
+use super::{implied_notes, index, shared_params, webhook};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Span};
 use crate::load::manifest::{HandlerSection, ResourceSection, WebhookSection};
 use crate::load::schema::Schema;
-use crate::model::handler::{FilterSubject, FilterTest, Handler, HandlerCause, HandlerFilter};
+use crate::model::handler::{FilterSubject, Handler, HandlerCause, HandlerFilter};
 use crate::model::operator::{HandledKind, KindOrigin};
-use crate::model::param::{Param, ParamType};
+use crate::model::param::Param;
 use crate::model::webhook::{Webhook, WebhookRole};
 
 /// Lowers the handlers of a kind whose module and trait have their names.
@@ -105,7 +105,10 @@ impl KindLowering<'_> {
             self.unmanaged_webhooks,
             self.diagnostics,
         );
-        share_params(&mut handlers);
+        shared_params::share(
+            handlers.iter_mut().map(|(handler, _)| handler).collect(),
+            webhooks.iter_mut().map(|(webhook, _)| webhook).collect(),
+        );
         self.check_methods(&handlers, &webhooks);
         implied_notes::add_notes(source, self.kind, &handlers, self.diagnostics);
         (
@@ -213,27 +216,6 @@ impl KindLowering<'_> {
     }
 }
 
-/// Gives the parameters of handlers that share a method the type that holds them all.
-fn share_params(handlers: &mut [(Handler, &HandlerSection)]) {
-    let mut common: BTreeMap<String, Option<ParamType>> = BTreeMap::new();
-    for (handler, _) in &*handlers {
-        let Some(param) = &handler.param else {
-            continue;
-        };
-        common
-            .entry(handler.method.clone())
-            .and_modify(|known| *known = known.as_ref().and_then(|it| it.common(&param.ty)))
-            .or_insert_with(|| Some(param.ty.clone()));
-    }
-    for (handler, _) in handlers {
-        if let Some(param) = &mut handler.param
-            && let Some(Some(ty)) = common.get(&handler.method)
-        {
-            param.ty = ty.clone();
-        }
-    }
-}
-
 fn with_param(context: String, param: Option<&Param>) -> String {
     match param {
         Some(param) => format!("{context}, with {} as its `param`,", param.ty.words()),
@@ -258,7 +240,7 @@ fn webhook_uses(webhook: &Webhook, written: &WebhookSection) -> Vec<(String, Met
         .as_ref()
         .map_or_else(|| "a value".to_owned(), |field| field.rust_type.short());
     let mut uses = vec![(webhook.method.clone(), MethodUse { signature, span })];
-    uses.extend(predicate_uses(&webhook.filters, &field, |_| span));
+    uses.extend(predicate_uses(&webhook.filters, object, &field, |_| span));
     uses
 }
 
@@ -293,37 +275,41 @@ fn uses(handler: &Handler, written: &HandlerSection) -> Vec<(String, MethodUse)>
             .unwrap_or(written.function.span);
         uses.push((name.to_owned(), MethodUse { signature, span }));
     }
-    uses.extend(predicate_uses(&handler.filters, &field, |name| {
-        written
-            .predicate_span(name)
-            .unwrap_or(written.function.span)
-    }));
+    let span = |name: &str| written.predicate_span(name);
+    uses.extend(predicate_uses(
+        &handler.filters,
+        "an object",
+        &field,
+        |name| span(name).unwrap_or(written.function.span),
+    ));
     uses
 }
 
+/// The uses of predicates; `object` and `field` are the types of what they decide about.
 fn predicate_uses(
     filters: &[HandlerFilter],
+    object: &str,
     field: &str,
     span: impl Fn(&str) -> Span,
 ) -> Vec<(String, MethodUse)> {
-    let mut uses = Vec::new();
-    let tests = filters.iter().flat_map(|filter| {
-        let tests = filter.expected.conditions().into_iter();
-        tests.map(move |test| (filter, test))
+    let predicates = filters.iter().flat_map(|filter| {
+        let predicates = filter.predicates();
+        predicates.map(move |predicate| (&filter.subject, predicate))
     });
-    for (filter, test) in tests {
-        let FilterTest::Predicate(name) = test else {
-            continue;
-        };
-        let signature = match &filter.subject {
-            FilterSubject::Object => "the object".to_owned(),
-            FilterSubject::Label(_) | FilterSubject::Annotation(_) => "a text".to_owned(),
+    let uses = predicates.map(|(subject, predicate)| {
+        let signature = match subject {
+            FilterSubject::Object => object.to_owned(),
+            FilterSubject::Label(_) | FilterSubject::Annotation(_) => {
+                format!("a text of {object}")
+            }
             FilterSubject::Value | FilterSubject::Old | FilterSubject::New => {
-                format!("a value of {field}")
+                format!("a value of {field} of {object}")
             }
         };
-        let span = span(name);
-        uses.push((name.clone(), MethodUse { signature, span }));
-    }
-    uses
+        let name = predicate.method.clone();
+        let span = span(&name);
+        let signature = with_param(signature, predicate.param.as_ref());
+        (name, MethodUse { signature, span })
+    });
+    uses.collect()
 }

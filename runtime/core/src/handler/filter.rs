@@ -1,6 +1,6 @@
 //! Filters: conditions on labels, annotations, fields, and the object as a whole.
 
-use std::{fmt, sync::Arc};
+use std::{any::Any, fmt, sync::Arc};
 
 use serde_json::Value;
 
@@ -102,6 +102,8 @@ pub struct Filters {
     pub field: Option<FieldFilter>,
     /// By anything.
     pub when: Option<Combined<WhenTest>>,
+    /// The runtime's own data about the handler, for predicates.
+    pub data: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 /// A value to be tested; an unknown old value passes every test that some value passes.
@@ -304,6 +306,7 @@ impl Filters {
             annotations,
             field,
             when,
+            data: _,
         } = self;
         labels.is_empty() && annotations.is_empty() && field.is_none() && when.is_none()
     }
@@ -311,6 +314,7 @@ impl Filters {
     /// Whether all conditions hold, except those on the change of the field.
     #[must_use]
     pub fn prematch(&self, subject: &Subject<'_>) -> bool {
+        let subject = &self.with_data(subject);
         self.texts_match(subject)
             && self
                 .field
@@ -322,6 +326,7 @@ impl Filters {
     /// Whether all conditions hold; `must_differ` requires that the field changed.
     #[must_use]
     pub fn matches(&self, subject: &Subject<'_>, must_differ: bool) -> bool {
+        let subject = &self.with_data(subject);
         self.texts_match(subject)
             && self.field.as_ref().is_none_or(|field| {
                 field.prematch(subject)
@@ -330,6 +335,13 @@ impl Filters {
                         .is_none_or(|cause| field.changed(cause, subject, must_differ))
             })
             && self.when_holds(subject)
+    }
+
+    fn with_data<'a>(&'a self, subject: &Subject<'a>) -> Subject<'a> {
+        match &self.data {
+            Some(data) => subject.with_handler(&**data),
+            None => *subject,
+        }
     }
 
     fn texts_match(&self, subject: &Subject<'_>) -> bool {

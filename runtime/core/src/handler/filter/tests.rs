@@ -147,17 +147,41 @@ fn an_old_value_that_was_not_kept_passes_every_test_for_a_value() {
 }
 
 #[test]
-fn predicates_get_the_context_of_the_runtime() {
-    let body = json!({});
-    let filters = Filters {
-        when: Some(Combined::One(WhenTest(Arc::new(|subject| {
-            subject.context.downcast_ref::<u8>() == Some(&7)
-        })))),
-        ..Filters::default()
+fn all_predicates_get_the_data_of_the_runtime() {
+    let body = json!({"spec": {"x": 1}});
+    let has_data = |subject: &Subject<'_>| {
+        subject.context.downcast_ref() == Some(&7_u8)
+            && subject.handler.downcast_ref() == Some(&9_u8)
     };
+    let by_text = TextTest::Matches(Arc::new(move |_, subject| has_data(subject)));
+    let by_value = ValueTest::Matches(Arc::new(move |_, subject| has_data(subject)));
+    let all = [
+        Filters {
+            labels: vec![("a".to_owned(), by_text.clone().into())],
+            ..Filters::default()
+        },
+        Filters {
+            annotations: vec![("a".to_owned(), by_text.into())],
+            ..Filters::default()
+        },
+        field(FieldTest::Value(by_value.into())),
+        Filters {
+            when: Some(WhenTest::new(has_data).into()),
+            ..Filters::default()
+        },
+    ];
     let subject = Subject::object(ObjectView::new(&body));
-    assert!(!filters.prematch(&subject));
-    assert!(filters.prematch(&subject.with_context(&7_u8)));
+    let on_occasion = subject.with_context(&7_u8);
+    for filters in all {
+        assert!(!filters.prematch(&on_occasion));
+        let of_handler = Filters {
+            data: Some(Arc::new(9_u8)),
+            ..filters
+        };
+        assert!(!of_handler.prematch(&subject));
+        assert!(of_handler.prematch(&on_occasion));
+        assert!(of_handler.matches(&on_occasion, false));
+    }
 }
 
 fn combined() -> impl Strategy<Value = Combined<bool>> {
