@@ -69,7 +69,16 @@ pub trait ObjectContext<K>: MemoContext<K> + Send + Sync {
     /// An owner reference to this object as the controller.
     fn owner_reference(&self) -> OwnerReference;
 
-    /// Makes another object the child of this one.
+    /// Makes another object the child of this one: it gets an owner reference, a generated name
+    /// that begins with this object's name, and this object's namespace and labels.
+    ///
+    /// # Errors
+    /// If the child cannot be turned into JSON and back.
+    fn adopt<T: Child>(&self, child: &mut T) -> Result<(), serde_json::Error> {
+        self.adopt_as(child, &Adoption::default())
+    }
+
+    /// As [`adopt`](Self::adopt), with other rules for the name, the labels or the owner reference.
     ///
     /// # Errors
     /// If the child cannot be turned into JSON and back.

@@ -7,6 +7,9 @@ use serde_json::json;
 use super::*;
 use crate::HandlerResult;
 use crate::context::Old;
+use crate::context::hierarchy::{Adoption, Existing, Naming, OwnerFlags};
+use crate::context::memo_context::MemoContext;
+use crate::context::object_context::ObjectContext;
 use crate::handler::SubHandler;
 use crate::handler::memo::Memo;
 
@@ -171,4 +174,157 @@ async fn a_filter_sees_the_object_its_change_and_its_memo() {
     assert!(cx().filter(is_new));
     assert!(!cx().old(&old).filter(is_new));
     assert!(!cx().old_hashed(&old).filter(is_new));
+}
+
+#[tokio::test]
+async fn a_filter_of_an_event_handler_sees_the_type_of_the_event() {
+    let cx = || TestContext::new(&json!({"kind": "Widget"}));
+    assert!(
+        cx().filter_event(WatchEventType::Deleted, |cx: &FilterContext<'_, Value>| {
+            assert_eq!((cx.reason(), cx.operation()), (None, None));
+            assert_eq!(cx.resource().kind, "Widget");
+            cx.event_type() == Some(WatchEventType::Deleted)
+        })
+    );
+    assert!(cx().filter(|cx: &FilterContext<'_, Value>| cx.event_type().is_none()));
+}
+
+#[tokio::test]
+async fn a_filter_of_a_webhook_sees_its_request() {
+    let cx = || TestContext::new(&json!({"kind": "Widget"})).user("admin");
+    let reviews = |operation| {
+        move |cx: &FilterContext<'_, Value>| {
+            assert_eq!((cx.event_type(), cx.subresource()), (None, None));
+            assert_eq!(cx.resource().kind, "Widget");
+            assert!(!cx.is_dry_run() && cx.client_certificate().is_none());
+            assert!(cx.headers().is_some_and(|headers| headers.is_empty()));
+            assert_eq!(cx.user().map(|user| user.username.as_str()), Some("admin"));
+            cx.operation() == Some(operation)
+        }
+    };
+    assert!(cx().filter_review(reviews(Operation::Create)));
+    let old = json!({"kind": "Widget", "spec": {}});
+    assert!(cx().old(&old).filter_review(reviews(Operation::Update)));
+    assert!(cx().filter(|cx: &FilterContext<'_, Value>| cx.user().is_none()));
+}
+
+/// The owner of the children in the tests of hierarchies.
+fn owner() -> TestContext {
+    TestContext::new(&json!({
+        "apiVersion": "kopf.dev/v1",
+        "kind": "KopfExample",
+        "metadata": {
+            "name": "one",
+            "namespace": "here",
+            "uid": "u",
+            "labels": {"app": "x"},
+        },
+    }))
+}
+
+/// Calls all helpers for children on a context, and returns a child for each call.
+fn children(cx: &impl ObjectContext<Value>) -> Result<Value, serde_json::Error> {
+    let of = |call: &dyn Fn(&mut Value) -> Result<(), serde_json::Error>| {
+        let named = json!({"metadata": {"name": "own"}, "spec": {"template": {}}});
+        let mut both = [json!({}), named];
+        both.iter_mut().try_for_each(call)?;
+        Ok::<_, serde_json::Error>(json!(both))
+    };
+    let flags = OwnerFlags::default();
+    Ok(json!({
+        "owner": cx.owner_reference(),
+        "adopted": of(&|child| cx.adopt(child))?,
+        "adopted_as": of(&|child| {
+            let adoption = Adoption {
+                naming: Naming::Strict,
+                existing: Existing::Replaced,
+                ..Adoption::default()
+            };
+            cx.adopt_as(child, &adoption)
+        })?,
+        "appended": of(&|child| cx.append_owner_reference(child, flags))?,
+        "removed": of(&|child| {
+            cx.append_owner_reference(child, flags)?;
+            cx.remove_owner_reference(child)
+        })?,
+        "labelled": of(&|child| cx.label(child, Existing::Kept, &["spec.template"]))?,
+        "named": of(&|child| cx.harmonize_naming(child, Existing::Kept, Naming::Strict))?,
+        "renamed": of(&|child| cx.harmonize_naming(child, Existing::Replaced, Naming::Generated))?,
+        "placed": of(&|child| cx.adjust_namespace(child, Existing::Kept))?,
+    }))
+}
+
+#[tokio::test]
+async fn the_helpers_for_children_are_the_same_on_all_contexts() -> Result<(), serde_json::Error> {
+    let expected = children(&owner().change::<Value>())?;
+    let reference = json!({
+        "apiVersion": "kopf.dev/v1",
+        "kind": "KopfExample",
+        "name": "one",
+        "uid": "u",
+        "controller": true,
+        "blockOwnerDeletion": true,
+    });
+    assert_eq!(expected["owner"], reference);
+    assert_eq!(
+        expected["adopted"][0]["metadata"],
+        json!({
+            "generateName": "one-",
+            "namespace": "here",
+            "labels": {"app": "x"},
+            "ownerReferences": [reference],
+        })
+    );
+    assert_eq!(expected["adopted"][1]["metadata"]["name"], "own");
+    assert_eq!(expected["adopted_as"][1]["metadata"]["name"], "one");
+    let appended = &expected["appended"][0]["metadata"]["ownerReferences"];
+    assert_eq!(*appended, json!([reference]));
+    assert!(
+        expected["removed"][0]["metadata"]["ownerReferences"]
+            .get(0)
+            .is_none()
+    );
+    let labelled = &expected["labelled"][1];
+    assert_eq!(labelled["metadata"]["labels"], json!({"app": "x"}));
+    let template = &labelled["spec"]["template"]["metadata"];
+    assert_eq!(template["labels"], json!({"app": "x"}));
+    assert_eq!(expected["named"][0]["metadata"]["name"], "one");
+    assert_eq!(expected["named"][1]["metadata"]["name"], "own");
+    assert_eq!(expected["renamed"][1]["metadata"]["generateName"], "one-");
+    assert_eq!(expected["placed"][0]["metadata"]["namespace"], "here");
+
+    let event = owner().event::<Value>(WatchEventType::Added);
+    assert_eq!(children(&event)?, expected);
+    assert_eq!(
+        children(&owner().field::<Value, Value>("metadata"))?,
+        expected
+    );
+    assert_eq!(children(&owner().daemon::<Value>())?, expected);
+    assert_eq!(children(&owner().timer::<Value>())?, expected);
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_memo_is_the_same_in_all_contexts() {
+    #[derive(Default)]
+    struct Seen(u32);
+    impl Memo<Value> for Seen {}
+
+    fn seen(cx: &impl MemoContext<Value>) -> u32 {
+        cx.memo::<Seen>().0
+    }
+
+    let cx = || TestContext::new(&json!({})).memo(Seen(7));
+    assert_eq!(seen(&cx().change::<Value>()), 7);
+    assert_eq!(seen(&cx().field::<Value, Value>("metadata")), 7);
+    assert_eq!(seen(&cx().event::<Value>(WatchEventType::Added)), 7);
+    assert_eq!(seen(&cx().daemon::<Value>()), 7);
+    assert_eq!(seen(&cx().timer::<Value>()), 7);
+    assert_eq!(seen(&cx().indexing::<Value>()), 7);
+    assert_eq!(seen(&cx().validation::<Value>()), 7);
+    assert_eq!(seen(&cx().mutation::<Value>()), 7);
+    assert!(cx().filter(|cx: &FilterContext<'_, Value>| seen(cx) == 7));
+    assert!(cx().filter_review(|cx: &FilterContext<'_, Value>| seen(cx) == 7));
+    let event = WatchEventType::Added;
+    assert!(cx().filter_event(event, |cx: &FilterContext<'_, Value>| seen(cx) == 7));
 }
