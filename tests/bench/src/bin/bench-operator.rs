@@ -85,6 +85,7 @@ fn main() -> ExitCode {
                     let interval = variable("INTERVAL").parse().expect("whole seconds");
                     timers(widgets, Duration::from_secs(interval))
                 }
+                "draft" => cold_start_with_draft(widgets),
                 _ => cold_start(widgets),
             };
             return Operator::new("bench-operator").resource(handlers).main();
@@ -164,6 +165,20 @@ fn cold_start(widgets: ResourceSpec) -> ResourceHandlers {
             Box::pin(async move {
                 let size = cx.object().spec.size;
                 Ok(cx.set_result(&CreateResult { size })?)
+            })
+        })
+        .build()
+}
+
+/// The same work, with a typed draft of the object instead of a result.
+fn cold_start_with_draft(widgets: ResourceSpec) -> ResourceHandlers {
+    Resource::<Widget, ()>::new(widgets, &Arc::new(()))
+        .change(ChangeHandler::new("create_fn", On::create()), |(), cx| {
+            Box::pin(async move {
+                let size = cx.object().spec.size;
+                let status = cx.draft().status.get_or_insert_default();
+                status.create_fn = Some(CreateResult { size });
+                Ok(())
             })
         })
         .build()
