@@ -154,10 +154,8 @@ fn admission(widgets: Widgets) -> Widgets {
 }
 
 fn is_real_update((): &(), cx: &FilterContext<'_, Value>) -> bool {
-    cx.request().is_some_and(|request| {
-        let has_user = !request.user().username.is_empty();
-        has_user && request.operation() == Operation::Update && !request.is_dry_run()
-    })
+    let has_user = cx.user().is_some_and(|it| !it.username.is_empty());
+    has_user && cx.operation() == Some(Operation::Update) && !cx.is_dry_run()
 }
 
 async fn check(cx: &mut ValidationContext<Value>) -> AdmissionResult {
