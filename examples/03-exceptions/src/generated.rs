@@ -17,6 +17,7 @@ where
 {
     let state = SharedState::new(state);
     Operator::new("exceptions-operator")
+        .version(env!("CARGO_PKG_VERSION"))
         .resource(kopf_example::resource(&state))
         .crd(include_str!("../crds/kopfexamples.yaml"))
 }

@@ -17,6 +17,7 @@ where
 {
     let state = SharedState::new(state);
     Operator::new("reporting-operator")
+        .version(env!("CARGO_PKG_VERSION"))
         .settings(Settings {
             posting: PostingSettings {
                 progress: ProgressPosting::Everything,

@@ -17,6 +17,7 @@ where
 {
     let state = SharedState::new(state);
     Operator::new("peering-operator")
+        .version(env!("CARGO_PKG_VERSION"))
         .peering(PeeringSettings::created("peering-example"))
         .resource(kopf_example::resource(&state))
         .crd(include_str!("../crds/kopfexamples.yaml"))

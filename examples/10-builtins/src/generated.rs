@@ -15,5 +15,7 @@ where
     S: pod::PodHandlers,
 {
     let state = SharedState::new(state);
-    Operator::new("builtins-operator").resource(pod::resource(&state))
+    Operator::new("builtins-operator")
+        .version(env!("CARGO_PKG_VERSION"))
+        .resource(pod::resource(&state))
 }

@@ -18,6 +18,7 @@ where
 {
     let state = SharedState::<S>::to_be_built();
     Operator::new("hooks-operator")
+        .version(env!("CARGO_PKG_VERSION"))
         .handlers(hooks::handlers(&state))
         .resource(pod::resource(&state))
 }

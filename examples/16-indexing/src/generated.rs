@@ -19,6 +19,7 @@ where
 {
     let state = SharedState::new(state);
     Operator::new("indexing-operator")
+        .version(env!("CARGO_PKG_VERSION"))
         .resource(kopf_example::resource(&state))
         .resource(pod::resource(&state))
         .crd(include_str!("../crds/kopfexamples.yaml"))

@@ -17,6 +17,7 @@ where
 {
     let state = SharedState::new(state);
     Operator::new("admission-operator")
+        .version(env!("CARGO_PKG_VERSION"))
         .resource(number_list::resource(&state))
         .crd(include_str!("../crds/numberlists.yaml"))
 }

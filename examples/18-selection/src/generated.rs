@@ -16,5 +16,7 @@ where
     S: toys::ToysHandlers,
 {
     let state = SharedState::new(state);
-    Operator::new("selection-operator").resource(toys::resource(&state))
+    Operator::new("selection-operator")
+        .version(env!("CARGO_PKG_VERSION"))
+        .resource(toys::resource(&state))
 }

@@ -17,6 +17,7 @@ where
 {
     let state = SharedState::new(state);
     Operator::new("evc-operator")
+        .version(env!("CARGO_PKG_VERSION"))
         .resource(ephemeral_volume_claim::resource(&state))
         .crd(include_str!("../crds/ephemeralvolumeclaims.yaml"))
 }

@@ -100,7 +100,11 @@ pub trait KopfExampleHandlers: Send + Sync + 'static {
 
     /// Whether the filter of `label_is_accepted` accepts the label `somelabel`.
     /// Whether the filter of `annotation_is_accepted` accepts the annotation `someannotation`.
-    fn starts_with_some(&self, value: Option<&str>) -> bool;
+    fn starts_with_some(
+        &self,
+        value: Option<&str>,
+        cx: &FilterContext<KopfExample>,
+    ) -> bool;
 
     /// Whether the filter of `object_is_accepted` accepts a KopfExample.
     fn has_a_field(&self, cx: &FilterContext<KopfExample>) -> bool;
@@ -141,7 +145,10 @@ pub(super) fn resource<S: KopfExampleHandlers>(
             ChangeHandler::new("label_is_accepted", On::create())
                 .label(
                     "somelabel",
-                    predicate::text(state, |state, value| state.starts_with_some(value)),
+                    predicate::text(
+                        state,
+                        |state, value, cx| state.starts_with_some(value, cx),
+                    ),
                 ),
             |state, cx| Box::pin(state.label_is_accepted(cx)),
         )
@@ -169,7 +176,10 @@ pub(super) fn resource<S: KopfExampleHandlers>(
             ChangeHandler::new("annotation_is_accepted", On::create())
                 .annotation(
                     "someannotation",
-                    predicate::text(state, |state, value| state.starts_with_some(value)),
+                    predicate::text(
+                        state,
+                        |state, value, cx| state.starts_with_some(value, cx),
+                    ),
                 ),
             |state, cx| Box::pin(state.annotation_is_accepted(cx)),
         )

@@ -38,8 +38,10 @@ where
 {
     let state = SharedState::new(state);
     Operator::new("everything-operator")
+        .version(env!("CARGO_PKG_VERSION"))
         .namespaces(Namespaces::matching(["everything-*,!*-pr-*", "default"]))
         .peering(PeeringSettings {
+            clusterwide: true,
             priority: -100,
             lifetime: Duration::from_secs(90),
             stealth: true,

@@ -19,6 +19,7 @@ where
 {
     let state = SharedState::new(state);
     Operator::new("preset-full")
+        .version(env!("CARGO_PKG_VERSION"))
         .handlers(hooks::handlers(&state))
         .resource(exhibit::resource(&state))
         .crd(include_str!("../crds/exhibits.yaml"))

@@ -17,6 +17,7 @@ where
 {
     let state = SharedState::new(state);
     Operator::new("selection-golden-operator")
+        .version(env!("CARGO_PKG_VERSION"))
         .resource(toys::resource(&state))
         .resource(jobs::resource(&state))
 }

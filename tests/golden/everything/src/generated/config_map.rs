@@ -2,8 +2,8 @@
 //! ConfigMap (v1): the type, the handler trait, and the registration of its methods.
 
 use kopf_runtime::{
-    AdmissionResult, Operation, Resource, ResourceHandlers, ResourceSpec, Scope,
-    SharedState, StatusSubresource, ValidationContext, WebhookHandler, predicate,
+    AdmissionResult, FilterContext, Operation, Resource, ResourceHandlers, ResourceSpec,
+    Scope, SharedState, StatusSubresource, ValidationContext, WebhookHandler, predicate,
 };
 
 pub use k8s_openapi::api::core::v1::ConfigMap;
@@ -17,7 +17,7 @@ pub trait ConfigMapHandlers: Send + Sync + 'static {
     ) -> impl Future<Output = AdmissionResult> + Send;
 
     /// Whether the filter of `check_map` accepts the annotation `note`.
-    fn is_note(&self, value: Option<&str>) -> bool;
+    fn is_note(&self, value: Option<&str>, cx: &FilterContext<ConfigMap>) -> bool;
 }
 
 /// The API resource of ConfigMap, and the registration of the methods.
@@ -39,7 +39,7 @@ pub(super) fn resource<S: ConfigMapHandlers>(
                 .ignore_failures()
                 .annotation(
                     "note",
-                    predicate::text(state, |state, value| state.is_note(value)),
+                    predicate::text(state, |state, value, cx| state.is_note(value, cx)),
                 ),
             |state, cx| Box::pin(state.check_map(cx)),
         )

@@ -198,14 +198,26 @@ pub trait EphemeralVolumeClaimHandlers: Send + Sync + 'static {
     ) -> impl Future<Output = IndexResult<Mirror>> + Send;
 
     /// Whether the filter of `extra_changed` accepts the new `spec.extra.any.depth`.
-    fn is_wanted(&self, value: Option<&Value>) -> bool;
+    fn is_wanted(
+        &self,
+        value: Option<&Value>,
+        cx: &FilterContext<EphemeralVolumeClaim>,
+    ) -> bool;
 
     /// Whether the filter of `new_ttl` accepts `spec.ttlSeconds`.
     /// Whether the filter of `check_growth` accepts the new `spec.ttlSeconds`.
-    fn is_long(&self, value: Option<&i32>) -> bool;
+    fn is_long(
+        &self,
+        value: Option<&i32>,
+        cx: &FilterContext<EphemeralVolumeClaim>,
+    ) -> bool;
 
     /// Whether the filter of `filtered` accepts the label `size`.
-    fn is_size(&self, value: Option<&str>) -> bool;
+    fn is_size(
+        &self,
+        value: Option<&str>,
+        cx: &FilterContext<EphemeralVolumeClaim>,
+    ) -> bool;
 
     /// Whether the filter of `filtered` accepts an EphemeralVolumeClaim.
     /// Whether the filter of `combined` accepts an EphemeralVolumeClaim.
@@ -214,13 +226,21 @@ pub trait EphemeralVolumeClaimHandlers: Send + Sync + 'static {
     fn is_due(&self, cx: &FilterContext<EphemeralVolumeClaim>) -> bool;
 
     /// Whether the filter of `combined` accepts `spec.size`.
-    fn is_small(&self, value: Option<&Quantity>) -> bool;
+    fn is_small(
+        &self,
+        value: Option<&Quantity>,
+        cx: &FilterContext<EphemeralVolumeClaim>,
+    ) -> bool;
 
     /// Whether the filter of `combined` accepts an EphemeralVolumeClaim.
     fn is_late(&self, cx: &FilterContext<EphemeralVolumeClaim>) -> bool;
 
     /// Whether the filter of `settle` accepts `spec.size`.
-    fn is_size_known(&self, value: Option<&Quantity>) -> bool;
+    fn is_size_known(
+        &self,
+        value: Option<&Quantity>,
+        cx: &FilterContext<EphemeralVolumeClaim>,
+    ) -> bool;
 
     /// The delay before `settle` starts for an EphemeralVolumeClaim.
     /// The delay before `follow_spec_class` starts for an EphemeralVolumeClaim.
@@ -259,7 +279,7 @@ pub trait EphemeralVolumeClaimHandlers: Send + Sync + 'static {
     ) -> impl Future<Output = AdmissionResult> + Send;
 
     /// Whether the filter of `anything` accepts the reviewed object.
-    fn is_any_due(&self, cx: &FilterContext<Value>) -> bool;
+    fn is_any_due(&self, cx: &FilterContext<Value>, param: &Value) -> bool;
 
     /// The memo of the EphemeralVolumeClaim that a context is about.
     fn memo<'a>(
@@ -363,7 +383,10 @@ pub(super) fn resource<S: EphemeralVolumeClaimHandlers>(
                 .transition(
                     Some(ValueTest::Equals(serde_json::json!({"a": 1})).into()),
                     Some(
-                        predicate::value(state, |state, value| state.is_wanted(value))
+                        predicate::value(
+                                state,
+                                |state, value, cx| state.is_wanted(value, cx),
+                            )
                             .into(),
                     ),
                 ),
@@ -372,7 +395,9 @@ pub(super) fn resource<S: EphemeralVolumeClaimHandlers>(
         .field(
             FieldHandler::new("new_ttl", "spec.ttlSeconds")
                 .on(On::update())
-                .value(predicate::value(state, |state, value| state.is_long(value))),
+                .value(
+                    predicate::value(state, |state, value, cx| state.is_long(value, cx)),
+                ),
             |state, cx| Box::pin(state.new_ttl(cx)),
         )
         .field(
@@ -392,7 +417,7 @@ pub(super) fn resource<S: EphemeralVolumeClaimHandlers>(
                 .label("app", TextTest::Equals("present".to_owned()))
                 .label(
                     "size",
-                    predicate::text(state, |state, value| state.is_size(value)),
+                    predicate::text(state, |state, value, cx| state.is_size(value, cx)),
                 )
                 .annotation("kopf.dev/pause", TextTest::Absent)
                 .annotation("note", TextTest::Equals("1".to_owned()))
@@ -410,7 +435,7 @@ pub(super) fn resource<S: EphemeralVolumeClaimHandlers>(
                                 Box::new(
                                     predicate::value(
                                             state,
-                                            |state, value| state.is_small(value),
+                                            |state, value, cx| state.is_small(value, cx),
                                         )
                                         .into(),
                                 ),
@@ -491,7 +516,10 @@ pub(super) fn resource<S: EphemeralVolumeClaimHandlers>(
                 )
                 .value(
                     "spec.size",
-                    predicate::value(state, |state, value| state.is_size_known(value)),
+                    predicate::value(
+                        state,
+                        |state, value, cx| state.is_size_known(value, cx),
+                    ),
                 ),
             |state, cx| Box::pin(state.settle(cx)),
         )
@@ -553,7 +581,9 @@ pub(super) fn resource<S: EphemeralVolumeClaimHandlers>(
         .validate(
             WebhookHandler::new("anything")
                 .all_subresources()
-                .when(predicate::when(state, |state, cx| state.is_any_due(cx))),
+                .when(
+                    predicate::when(state, |state, cx| state.is_any_due(cx, &PARAM_30)),
+                ),
             |state, cx| Box::pin(state.anything(cx, &PARAM_30)),
         )
         .mutate(
@@ -571,7 +601,10 @@ pub(super) fn resource<S: EphemeralVolumeClaimHandlers>(
                     "spec.ttlSeconds",
                     Some(ValueTest::Present.into()),
                     Some(
-                        predicate::value(state, |state, value| state.is_long(value))
+                        predicate::value(
+                                state,
+                                |state, value, cx| state.is_long(value, cx),
+                            )
                             .into(),
                     ),
                 ),

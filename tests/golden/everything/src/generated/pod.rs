@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use kopf_runtime::{
     DaemonContext, DaemonHandler, ErrorMode, EventContext, EventHandler, FieldContext,
-    FieldHandler, HandlerResult, IndexContext, IndexHandler, IndexResult, Memo,
-    MemoContext, Resource, ResourceHandlers, ResourceSpec, Scope, SharedState,
+    FieldHandler, FilterContext, HandlerResult, IndexContext, IndexHandler, IndexResult,
+    Memo, MemoContext, Resource, ResourceHandlers, ResourceSpec, Scope, SharedState,
     StatusSubresource, TextTest, TimerContext, TimerHandler, predicate,
 };
 
@@ -56,10 +56,20 @@ pub trait PodHandlers: Send + Sync + 'static {
     ) -> impl Future<Output = IndexResult<Everybody>> + Send;
 
     /// Whether the filter of `pods_by_claim` accepts the label `size`.
-    fn is_label(&self, value: Option<&str>) -> bool;
+    fn is_label(
+        &self,
+        value: Option<&str>,
+        cx: &FilterContext<Pod>,
+        param: &str,
+    ) -> bool;
 
     /// Whether the filter of `pods_by_claim` accepts `status.phase`.
-    fn is_active(&self, value: Option<&String>) -> bool;
+    fn is_active(
+        &self,
+        value: Option<&String>,
+        cx: &FilterContext<Pod>,
+        param: &str,
+    ) -> bool;
 
     /// The memo of the Pod that a context is about.
     fn memo<'a>(&self, cx: &'a impl MemoContext<Pod>) -> &'a Self::Memo {
@@ -105,12 +115,18 @@ pub(super) fn resource<S: PodHandlers>(state: &SharedState<S>) -> ResourceHandle
                 .backoff(Duration::from_secs(5))
                 .value(
                     "status.phase",
-                    predicate::value(state, |state, value| state.is_active(value)),
+                    predicate::value(
+                        state,
+                        |state, value, cx| state.is_active(value, cx, "volumes"),
+                    ),
                 )
                 .label("evc", TextTest::Present)
                 .label(
                     "size",
-                    predicate::text(state, |state, value| state.is_label(value)),
+                    predicate::text(
+                        state,
+                        |state, value, cx| state.is_label(value, cx, "volumes"),
+                    ),
                 )
                 .annotation("kopf.dev/pause", TextTest::Absent),
             |state, cx| Box::pin(state.pods_by_claim(cx, "volumes")),

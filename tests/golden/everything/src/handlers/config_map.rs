@@ -13,7 +13,7 @@ impl ConfigMapHandlers for Operator {
     }
 
     /// Whether the filter of `check_map` accepts the annotation `note`.
-    fn is_note(&self, _value: Option<&str>) -> bool {
+    fn is_note(&self, _value: Option<&str>, _cx: &FilterContext<ConfigMap>) -> bool {
         true
     }
 }

@@ -236,18 +236,18 @@ impl EphemeralVolumeClaimHandlers for Operator {
     }
 
     /// Whether the filter of `extra_changed` accepts the new `spec.extra.any.depth`.
-    fn is_wanted(&self, _value: Option<&Value>) -> bool {
+    fn is_wanted(&self, _value: Option<&Value>, _cx: &FilterContext<EphemeralVolumeClaim>) -> bool {
         true
     }
 
     /// Whether the filter of `new_ttl` accepts `spec.ttlSeconds`.
     /// Whether the filter of `check_growth` accepts the new `spec.ttlSeconds`.
-    fn is_long(&self, _value: Option<&i32>) -> bool {
+    fn is_long(&self, _value: Option<&i32>, _cx: &FilterContext<EphemeralVolumeClaim>) -> bool {
         true
     }
 
     /// Whether the filter of `filtered` accepts the label `size`.
-    fn is_size(&self, _value: Option<&str>) -> bool {
+    fn is_size(&self, _value: Option<&str>, _cx: &FilterContext<EphemeralVolumeClaim>) -> bool {
         true
     }
 
@@ -260,7 +260,11 @@ impl EphemeralVolumeClaimHandlers for Operator {
     }
 
     /// Whether the filter of `combined` accepts `spec.size`.
-    fn is_small(&self, _value: Option<&Quantity>) -> bool {
+    fn is_small(
+        &self,
+        _value: Option<&Quantity>,
+        _cx: &FilterContext<EphemeralVolumeClaim>,
+    ) -> bool {
         true
     }
 
@@ -270,7 +274,11 @@ impl EphemeralVolumeClaimHandlers for Operator {
     }
 
     /// Whether the filter of `settle` accepts `spec.size`.
-    fn is_size_known(&self, _value: Option<&Quantity>) -> bool {
+    fn is_size_known(
+        &self,
+        _value: Option<&Quantity>,
+        _cx: &FilterContext<EphemeralVolumeClaim>,
+    ) -> bool {
         true
     }
 
@@ -324,7 +332,7 @@ impl EphemeralVolumeClaimHandlers for Operator {
     }
 
     /// Whether the filter of `anything` accepts the reviewed object.
-    fn is_any_due(&self, _cx: &FilterContext<Value>) -> bool {
+    fn is_any_due(&self, _cx: &FilterContext<Value>, _param: &Value) -> bool {
         true
     }
 }

@@ -57,12 +57,12 @@ impl PodHandlers for Operator {
     }
 
     /// Whether the filter of `pods_by_claim` accepts the label `size`.
-    fn is_label(&self, _value: Option<&str>) -> bool {
+    fn is_label(&self, _value: Option<&str>, _cx: &FilterContext<Pod>, _param: &str) -> bool {
         true
     }
 
     /// Whether the filter of `pods_by_claim` accepts `status.phase`.
-    fn is_active(&self, _value: Option<&String>) -> bool {
+    fn is_active(&self, _value: Option<&String>, _cx: &FilterContext<Pod>, _param: &str) -> bool {
         true
     }
 }
