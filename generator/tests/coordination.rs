@@ -144,7 +144,7 @@ fn a_named_peering_is_deployed() {
 #[test]
 fn an_operator_of_one_namespace_can_use_the_peering_of_the_cluster() {
     let made = Crate::with("namespaces: [one], peering: {name: ours, clusterwide: true}");
-    let rbac = made.text("deploy/rbac.yaml");
+    let rbac = made.text("deploy/base/rbac.yaml");
     let rule = "resources: [clusterkopfpeerings]\n    resourceNames: [ours]";
     let cluster_role = rbac
         .split("---")
@@ -155,7 +155,7 @@ fn an_operator_of_one_namespace_can_use_the_peering_of_the_cluster() {
 
     made.rewrite("namespaces: [one], peering: {name: ours}");
     assert!(made.generate().status.success());
-    let rbac = made.text("deploy/rbac.yaml");
+    let rbac = made.text("deploy/base/rbac.yaml");
     assert!(!rbac.contains("clusterkopfpeerings"), "{rbac}");
 }
 

@@ -32,7 +32,7 @@ fn an_operator_may_have_no_kinds() {
 
     /// The operator, with the methods of `state` as its handlers.
     pub fn operator<S>(_state: S) -> Operator {
-        Operator::new("empty")
+        Operator::new("empty").version(env!("CARGO_PKG_VERSION"))
     }
     "#);
     assert!(
