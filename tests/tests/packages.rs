@@ -6,3 +6,5 @@ mod ci;
 mod crates;
 #[path = "packages/image.rs"]
 mod image;
+#[path = "packages/upgrade.rs"]
+mod upgrade;
