@@ -386,13 +386,18 @@ impl Scenario for OperatorScenario {
             lasting: match (choices.one_of(24), mode) {
                 (23, _) => LastingTrouble::Denial,
                 (22, CoordinationMode::Election) => LastingTrouble::NoNamespace,
-                (21, _) => LastingTrouble::Stamps,
+                // An event handler that patches its object is called for each stamp.
+                (21, _) if !setup.needs_each_event => LastingTrouble::Stamps,
                 _ => LastingTrouble::None,
             },
         };
         match self.plan.lasting {
             LastingTrouble::None | LastingTrouble::NoNamespace => {}
-            LastingTrouble::Denial => server.set_webhooks(vec![self.denial(403)]),
+            LastingTrouble::Denial => {
+                // Each change that is denied takes a minute, one after the other.
+                self.plan.behaviour.own_changes = 0;
+                server.set_webhooks(vec![self.denial(403)]);
+            }
             LastingTrouble::Stamps => {
                 self.webhook_stamped = true;
                 server.set_webhooks(vec![self.stamp()]);

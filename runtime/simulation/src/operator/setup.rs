@@ -110,7 +110,7 @@ impl OperatorSetup {
     pub(crate) fn all() -> &'static [Self] {
         static ALL: OnceLock<Vec<OperatorSetup>> = OnceLock::new();
         ALL.get_or_init(|| {
-            let sets = handler_sets().into_iter().enumerate();
+            let sets = handler_sets().into_iter().chain(parent_sets()).enumerate();
             let both = sets.flat_map(|(number, specs)| {
                 let plain = Self::new(specs.clone(), number, false);
                 [plain, Self::new(specs, number, true)]
@@ -243,6 +243,13 @@ fn handler_sets() -> Vec<Vec<HandlerSpec>> {
             spec("create", Trigger::Create),
             delete(),
         ],
+    ]
+}
+
+/// Handlers that have sub-handlers.
+fn parent_sets() -> Vec<Vec<HandlerSpec>> {
+    let spec = |id: &str, trigger: Trigger| HandlerSpec::new(id, trigger);
+    vec![
         vec![
             spec(PARENT, Trigger::Create),
             spec(PARENT, Trigger::Update),
@@ -251,7 +258,7 @@ fn handler_sets() -> Vec<Vec<HandlerSpec>> {
         vec![
             spec("create", Trigger::Create),
             HandlerSpec::for_field(PARENT, Trigger::Field, FieldPath::from("spec.a")),
-            delete(),
+            spec("delete", Trigger::Delete { optional: false }),
         ],
     ]
 }
