@@ -162,7 +162,17 @@ async fn a_replica_that_never_led_fills_the_indices_for_its_webhooks() -> TestRe
         .leader_election(election())
         .identity("leader");
     let leader = in_namespace(&fixture, leader).spawn(fixture.sandbox.client());
-    leader.ready().await?;
+    // A replica is ready also if another one leads, and the other one must not be first.
+    let leases = fixture
+        .sandbox
+        .objects("coordination.k8s.io/v1", "Lease")
+        .await?;
+    leases
+        .wait_until("shared", "the first replica leads", |it| {
+            let holder = it.data["spec"]["holderIdentity"].as_str();
+            holder.is_some_and(|it| it.starts_with("leader"))
+        })
+        .await?;
     let observed_maps = Arc::new(ObservedMaps::default());
     let standby = Operator::new("webhooks")
         .resource(indexed_only(&fixture))
