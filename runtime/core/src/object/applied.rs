@@ -20,6 +20,10 @@ fn shows(before: Option<&Value>, wanted: Option<&Value>, state: Option<&Value>) 
                 .chain(added)
                 .all(|key| shows(before.get(key), wanted.get(key), state.get(key)))
         }
+        // Other clients may have added fields to an object that was not there before.
+        (_, Some(Value::Object(wanted)), Some(Value::Object(state))) => wanted
+            .iter()
+            .all(|(key, wanted)| shows(None, Some(wanted), state.get(key))),
         (_, wanted, state) => wanted == state,
     }
 }
@@ -38,6 +42,22 @@ mod tests {
             json!({"metadata": {"resourceVersion": "2", "generation": 2}, "spec": {"size": 2}});
         assert!(shows_change(&before, &wanted, &state));
         assert!(!shows_change(&before, &wanted, &before));
+    }
+
+    #[test]
+    fn an_object_that_was_added_may_have_got_more_fields_since() {
+        let before = json!({"metadata": {}});
+        let wanted = json!({"metadata": {"annotations": {"ours": {"a": 1}}}});
+        for (annotations, is_shown) in [
+            (json!({"ours": {"a": 1}, "stamp": "7"}), true),
+            (json!({"ours": {"a": 1, "b": 2}}), true),
+            (json!({"ours": {"a": 2}}), false),
+            (json!({"stamp": "7"}), false),
+            (json!("text"), false),
+        ] {
+            let state = json!({"metadata": {"annotations": annotations}});
+            assert_eq!(shows_change(&before, &wanted, &state), is_shown, "{state}");
+        }
     }
 
     #[test]
