@@ -105,10 +105,7 @@ impl KindLowering<'_> {
             self.unmanaged_webhooks,
             self.diagnostics,
         );
-        shared_params::share(
-            handlers.iter_mut().map(|(handler, _)| handler).collect(),
-            webhooks.iter_mut().map(|(webhook, _)| webhook).collect(),
-        );
+        shared_params::share(&mut handlers, &mut webhooks);
         self.check_methods(&handlers, &webhooks);
         implied_notes::add_notes(source, self.kind, &handlers, self.diagnostics);
         (

@@ -10,15 +10,16 @@ use crate::model::webhook::Webhook;
 type CommonTypes = BTreeMap<String, Option<ParamType>>;
 
 /// Gives the parameters of handlers that share a method the type that holds them all, and passes
-/// them to the predicates whose users all have such a parameter.
-pub(super) fn share(mut handlers: Vec<&mut Handler>, mut webhooks: Vec<&mut Webhook>) {
+/// them to the predicates whose users all have such a parameter. Each comes with its entry in the
+/// manifest.
+pub(super) fn share<H, W>(handlers: &mut [(Handler, H)], webhooks: &mut [(Webhook, W)]) {
     let mut common = CommonTypes::new();
-    for handler in &handlers {
+    for (handler, _) in &*handlers {
         if let Some(param) = &handler.param {
             add(&mut common, &handler.method, Some(&param.ty));
         }
     }
-    for handler in &mut handlers {
+    for (handler, _) in &mut *handlers {
         if let Some(param) = &mut handler.param
             && let Some(Some(ty)) = common.get(&handler.method)
         {
@@ -26,10 +27,10 @@ pub(super) fn share(mut handlers: Vec<&mut Handler>, mut webhooks: Vec<&mut Webh
         }
     }
     let mut filtered: Vec<(&mut [HandlerFilter], Option<&Param>)> = Vec::new();
-    for handler in &mut handlers {
+    for (handler, _) in handlers {
         filtered.push((&mut handler.filters, handler.param.as_ref()));
     }
-    for webhook in &mut webhooks {
+    for (webhook, _) in webhooks {
         filtered.push((&mut webhook.filters, webhook.param.as_ref()));
     }
     let mut common = CommonTypes::new();
@@ -96,9 +97,10 @@ mod tests {
         }
     }
 
-    fn shared(mut handlers: Vec<Handler>) -> Vec<Option<ParamType>> {
-        share(handlers.iter_mut().collect(), Vec::new());
-        let filters = handlers.iter().flat_map(|handler| &handler.filters);
+    fn shared(handlers: Vec<Handler>) -> Vec<Option<ParamType>> {
+        let mut handlers: Vec<_> = handlers.into_iter().map(|it| (it, ())).collect();
+        share::<_, ()>(&mut handlers, &mut []);
+        let filters = handlers.iter().flat_map(|(handler, ())| &handler.filters);
         let predicates = filters.flat_map(HandlerFilter::predicates);
         let params = predicates.map(|predicate| predicate.param.as_ref());
         params
