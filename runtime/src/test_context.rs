@@ -372,7 +372,7 @@ impl TestContext {
             indices: self.indices.clone(),
             memo: FilterMemo::of_object(self.memo.as_ref()),
             param: None,
-            resource: FilterResource::OfObject(self.scope().resource),
+            resource: FilterResource::Known(self.scope().resource),
         };
         condition(&fitting(FilterContext::new(
             &subject.with_handler(&handler),

@@ -46,9 +46,9 @@ pub(crate) struct FilterScope {
 /// The source of the resource that filters read.
 pub(crate) enum FilterResource {
     /// That of all objects which the handler is for, as discovery describes it.
-    OfKind(ResourceDescription),
+    Described(ResourceDescription),
     /// That of the object.
-    OfObject(Arc<DiscoveredResource>),
+    Known(Arc<DiscoveredResource>),
     /// That of the request, because requests for several resources arrive.
     OfRequest,
 }
@@ -224,8 +224,8 @@ impl<K> FilterContext<'_, K> {
     pub fn resource(&self) -> &DiscoveredResource {
         let find = || match (self.occasion(), self.scope().map(|it| &it.resource)) {
             (Some(FilterOccasion::Review { resource, .. }), _)
-            | (_, Some(FilterResource::OfObject(resource))) => Arc::clone(resource),
-            (_, Some(FilterResource::OfKind(description))) => description.get(),
+            | (_, Some(FilterResource::Known(resource))) => Arc::clone(resource),
+            (_, Some(FilterResource::Described(description))) => description.get(),
             (_, Some(FilterResource::OfRequest) | None) => Arc::default(),
         };
         self.resource.get_or_init(find)

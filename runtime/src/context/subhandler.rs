@@ -105,7 +105,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
                     indices: scope.services.indices.clone(),
                     memo: FilterMemo::of_object(scope.memo.as_ref()),
                     param: param.clone(),
-                    resource: FilterResource::OfObject(Arc::clone(&scope.resource)),
+                    resource: FilterResource::Known(Arc::clone(&scope.resource)),
                 };
                 filter_scope.bind(&mut spec.filters);
                 (spec.clone(), (spec.id, param, registered.function))

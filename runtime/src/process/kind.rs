@@ -223,7 +223,7 @@ fn declared_handlers(
             indices: services.indices.clone(),
             memo: FilterMemo::of_kind(memos.as_ref()),
             param: handler.param.clone(),
-            resource: FilterResource::OfKind(description.clone()),
+            resource: FilterResource::Described(description.clone()),
         };
         filter_scope.bind(&mut handler.spec.filters);
         let function = &handler.function;
