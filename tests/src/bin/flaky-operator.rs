@@ -33,10 +33,8 @@ impl FlakyHandlers {
 
     async fn flaky(&self, cx: &mut ChangeContext<Value>) -> HandlerResult {
         if cx.retry() == 0 {
-            return Err(HandlerError::temporary_after(
-                Duration::from_millis(300),
-                "not at once",
-            ));
+            let delay = milliseconds("FLAKY_DELAY").unwrap_or(Duration::from_millis(300));
+            return Err(HandlerError::temporary_after(delay, "not at once"));
         }
         cx.patch()
             .status(json!({"flaky": cx.raw()["spec"]["size"]}));

@@ -118,7 +118,7 @@ fn an_earlier_crate_is_renewed_and_the_changelog_answers_each_compiler_error() -
         assert!(is_answered, "the changelog does not answer: {error}");
     }
 
-    // The renames of the table are all that has to be done.
+    // The renames of the table, and the import of a library's type, are all that has to be done.
     let row = Regex::new(r"(?m)^\| `(\w+)` \| `(\w+)` \|")?;
     for path in before
         .keys()
@@ -128,6 +128,10 @@ fn an_earlier_crate_is_renewed_and_the_changelog_answers_each_compiler_error() -
         for rename in row.captures_iter(&section) {
             let old = Regex::new(&format!(r"\b{}\b", &rename[1]))?;
             text = old.replace_all(&text, &rename[2]).into_owned();
+        }
+        if text.contains("BTreeMap, ") {
+            text = text.replacen("BTreeMap, ", "", 1);
+            text = text.replacen("\nuse ", "\nuse std::collections::BTreeMap;\nuse ", 1);
         }
         std::fs::write(path, text)?;
     }

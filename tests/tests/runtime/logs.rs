@@ -25,6 +25,8 @@ impl CompleteLog {
         let mut operator = sandbox
             .operator(OPERATOR, &sandbox.administrator("operator"))?
             .env("FLAKY_GROUP", sandbox.group())
+            // Longer than a write takes, so that the operator has to wait.
+            .env("FLAKY_DELAY", "2000")
             .args(["--standalone", "--namespace", sandbox.namespace()])
             .args(options);
         if let Some(filter) = rust_log {
@@ -199,7 +201,7 @@ async fn verbose_lines_say_why_which_what_and_until_when() -> TestResult {
         "Merge-patching the resource with: {",
         "Handler 'flaky' is invoked: attempt 1.",
         "Merge-patching the resource with: {",
-        "Sleeping for 0.",
+        "Sleeping for ",
         "Handler 'flaky' is invoked: attempt 2.",
     ] {
         let found = rest.any(|line| line.starts_with(expected));

@@ -165,7 +165,7 @@ async fn a_cut_watch_continues_from_its_resource_version() -> TestResult {
 async fn an_inactive_watch_is_reopened() -> TestResult {
     let mut fixture = HandlerFixture::new("silent").await?;
     let mut settings = Settings::default();
-    settings.watching.inactivity_timeout = std::time::Duration::from_millis(500);
+    settings.watching.inactivity_timeout = std::time::Duration::from_secs(2);
     let operator = fixture.start_with(spy(&fixture), settings).await?;
     let (lists, _) = try_eventually("the third watch is open", async || {
         let requests = fixture.sandbox.count_requests_of(&operator.user).await?;
