@@ -34,7 +34,9 @@ def seen(handler, *, name, type, **_):
 
 
 def note(call):
-    print("CALL " + json.dumps(call, default=plain), flush=True)
+    # One write, because handlers run in several threads, and between line ends of its own.
+    line = "\nCALL " + json.dumps(call, default=plain) + "\n"
+    os.write(1, line.encode())
 
 
 def plain(view):
