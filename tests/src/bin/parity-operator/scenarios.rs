@@ -488,31 +488,36 @@ fn larger_than(limit: i64) -> WhenTest {
     })
 }
 
-/// The same filters as functions of the whole object: functions of values see the value alone.
+/// Functions for values that look at the whole object, too.
 fn value_functions(widgets: Widgets) -> Widgets {
-    fn limit(object: &Value) -> Option<i64> {
-        object["spec"]["limit"].as_i64()
+    fn spec<'a>(cx: &'a FilterContext<'_, Value>, field: &str) -> &'a Value {
+        &cx.object()["spec"][field]
     }
-    fn is_own_tier((): &(), cx: &FilterContext<'_, Value>) -> bool {
-        cx.label("tier") == cx.object()["spec"]["tier"].as_str()
+    fn is_own_tier((): &(), tier: Option<&str>, cx: &FilterContext<'_, Value>) -> bool {
+        tier == spec(cx, "tier").as_str()
     }
-    fn is_at_limit((): &(), cx: &FilterContext<'_, Value>) -> bool {
-        cx.object()["spec"]["size"] == cx.object()["spec"]["limit"]
+    fn is_limit((): &(), size: Option<&i64>, cx: &FilterContext<'_, Value>) -> bool {
+        size.copied() == spec(cx, "limit").as_i64()
     }
-    fn is_crossing((): &(), cx: &FilterContext<'_, Value>) -> bool {
-        let size = |object: &Value| object["spec"]["size"].as_i64();
-        let (old, limit) = (cx.old().known().and_then(size), limit(cx.object()));
-        old < limit && size(cx.object()) >= limit
+    fn is_below((): &(), size: Option<&i64>, cx: &FilterContext<'_, Value>) -> bool {
+        size.is_some_and(|size| *size < spec(cx, "limit").as_i64().unwrap_or_default())
+    }
+    fn is_above((): &(), size: Option<&i64>, cx: &FilterContext<'_, Value>) -> bool {
+        size.is_some_and(|size| *size >= spec(cx, "limit").as_i64().unwrap_or_default())
     }
     let state = Arc::new(());
+    let old = predicate::value(&state, is_below);
+    let new = predicate::value(&state, is_above);
     [
-        ChangeHandler::new("own_tier", On::create()).when(predicate::when(&state, is_own_tier)),
+        ChangeHandler::new("own_tier", On::create())
+            .label("tier", predicate::text(&state, is_own_tier)),
         ChangeHandler::new("at_limit", On::create())
-            .field("spec.size")
-            .when(predicate::when(&state, is_at_limit)),
-        ChangeHandler::new("crossing", On::update())
-            .field("spec.size")
-            .when(predicate::when(&state, is_crossing)),
+            .value("spec.size", predicate::value(&state, is_limit)),
+        ChangeHandler::new("crossing", On::update()).transition(
+            "spec.size",
+            Some(old.into()),
+            Some(new.into()),
+        ),
     ]
     .into_iter()
     .fold(widgets, noted)
