@@ -151,7 +151,7 @@ fn build_image(folder: &Path, crd: &str) -> Result<(PathBuf, Vec<String>), TestF
 async fn the_dockerfile_builds_a_working_operator_from_the_crate_alone() -> TestResult {
     let sandbox = Sandbox::open("image").await?;
     let folder = tempfile::tempdir()?;
-    let crd = CRD.replace("$GROUP", &sandbox.group());
+    let crd = CRD.replace("$GROUP", sandbox.group());
     sandbox.apply_shared(&crd).await?;
     let path = folder.path().to_owned();
     let (program, arguments) =
