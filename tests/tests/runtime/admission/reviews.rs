@@ -1,6 +1,5 @@
 //! The contents of admission reviews, and the effects of the webhooks' responses.
 
-use std::sync::Arc;
 
 use http::{Request, header};
 use kopf_runtime::{
