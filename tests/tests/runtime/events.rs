@@ -49,16 +49,16 @@ async fn event_handlers_get_all_watch_events_and_write_nothing() -> TestResult {
 
 #[tokio::test]
 async fn filters_of_event_handlers_see_the_type_of_the_event() -> TestResult {
-    struct AddedFilter;
-    impl AddedFilter {
+    struct UnmodifiedFilter;
+    impl UnmodifiedFilter {
         fn accepts(&self, size: Option<&u32>, cx: &FilterContext<'_, Value>) -> bool {
             assert_eq!(cx.resource().kind, cx.object()["kind"]);
-            size.is_some() && cx.event_type() == Some(WatchEventType::Added)
+            size.is_some() && cx.event_type() != Some(WatchEventType::Modified)
         }
     }
     let mut fixture = HandlerFixture::new("event-filter").await?;
-    let added = predicate::value(&Arc::new(AddedFilter), AddedFilter::accepts);
-    let handler = EventHandler::new("spy").value("spec.size", added);
+    let unmodified = predicate::value(&Arc::new(UnmodifiedFilter), UnmodifiedFilter::accepts);
+    let handler = EventHandler::new("spy").value("spec.size", unmodified);
     let resource = fixture
         .resource()
         .event(handler, |scripts, cx| {
@@ -70,6 +70,7 @@ async fn filters_of_event_handlers_see_the_type_of_the_event() -> TestResult {
         .build();
     fixture.create("before", 0).await?;
     let operator = fixture.start(resource).await?;
+    assert_eq!(fixture.next_report().await, "before LISTED 0");
     fixture.create("one", 1).await?;
     assert_eq!(fixture.next_report().await, "one ADDED 1");
     let size = |size: u32| json!({"spec": {"size": size}});

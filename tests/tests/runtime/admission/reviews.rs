@@ -1,6 +1,5 @@
 //! The contents of admission reviews, and the effects of the webhooks' responses.
 
-
 use http::{Request, header};
 use kopf_runtime::{
     AdmissionError, AdmissionResult, FilterContext, Operation, Resource, ResourceSpec, Scope,
