@@ -1,5 +1,6 @@
 //! The values that the templates print; only layout is decided here.
 
+pub mod alerts;
 pub mod child;
 pub mod ci;
 pub mod cluster_test;

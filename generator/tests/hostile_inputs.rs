@@ -439,7 +439,7 @@ fn manifest(file: &str, operator: OperatorTexts, more: MoreTexts, handlers: &[Va
     }
     if let Some(image) = image {
         section["deploy"] =
-            json!({"image": image, "network_policy": true, "service_monitor": true});
+            json!({"image": image, "network_policy": true, "alerts": true, "dashboard": true});
     }
     if let Some(namespace) = namespace {
         section["namespaces"] = json!([namespace]);
@@ -648,6 +648,14 @@ fn check_yaml(
             assert_eq!(kinds, ["CustomResourceDefinition"; 2]);
         }
         "deploy/base/network-policy.yaml" => assert_eq!(kinds, ["NetworkPolicy"]),
+        "deploy/base/alerts.yaml" => assert_eq!(kinds, ["PrometheusRule"]),
+        "deploy/base/dashboard.yaml" => {
+            assert_eq!(kinds, ["ConfigMap"]);
+            let name = format!("{}.json", operator.name);
+            let dashboard = objects[0]["data"][name].as_str().expect("it is a text");
+            let dashboard: Value = serde_json::from_str(dashboard).expect("it is JSON");
+            assert_eq!(dashboard["title"], json!(operator.name));
+        }
         "deploy/base/monitoring.yaml" => assert_eq!(kinds, ["Service", "ServiceMonitor"]),
         "deploy/base/webhooks.yaml" => {
             assert_eq!(kinds.len(), objects.len());
@@ -686,6 +694,12 @@ const LISTED: &[(&str, &str, &str)] = &[
         "deploy/base/monitoring.yaml",
         "deploy/base/",
         "monitoring.yaml",
+    ),
+    ("deploy/base/alerts.yaml", "deploy/base/", "alerts.yaml"),
+    (
+        "deploy/base/dashboard.yaml",
+        "deploy/base/",
+        "dashboard.yaml",
     ),
 ];
 

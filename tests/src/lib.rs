@@ -25,6 +25,7 @@ pub mod peering;
 pub mod prometheus;
 pub mod python_kopf;
 pub mod rewriting_webhook;
+pub mod rulecheck;
 pub mod sandbox;
 pub mod service_account;
 pub mod webhook;

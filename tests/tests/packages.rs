@@ -6,5 +6,7 @@ mod ci;
 mod crates;
 #[path = "packages/image.rs"]
 mod image;
+#[path = "packages/monitoring.rs"]
+mod monitoring;
 #[path = "packages/upgrade.rs"]
 mod upgrade;

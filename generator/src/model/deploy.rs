@@ -39,6 +39,10 @@ pub struct DeploymentOptions {
     pub network_policy: bool,
     /// Whether a ServiceMonitor names the metrics.
     pub service_monitor: bool,
+    /// Whether there are alert rules for the metrics.
+    pub alerts: bool,
+    /// Whether there is a dashboard of the metrics.
+    pub dashboard: bool,
 }
 
 /// Lowers `deploy` of the manifest, and reports wrong values.
@@ -68,7 +72,16 @@ pub(super) fn lower(
         ),
         replicas: section.replicas.map_or(default, |it| it.value),
         network_policy: flag(&section.network_policy),
-        service_monitor: flag(&section.service_monitor),
+        // Alerts and dashboard name the metrics by the Service of the monitor.
+        service_monitor: [
+            &section.service_monitor,
+            &section.alerts,
+            &section.dashboard,
+        ]
+        .into_iter()
+        .any(flag),
+        alerts: flag(&section.alerts),
+        dashboard: flag(&section.dashboard),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::load::yaml::{self, Dialect, Node};
 use crate::model::operator::{CrdFile, Operator};
 use crate::view::crds::{self, CRD_FOLDER};
 use crate::view::workload::{CRD_BASE, OPERATOR_BASE, POD_SECONDS};
-use crate::view::{rbac, webhooks, workload};
+use crate::view::{alerts, rbac, webhooks, workload};
 
 /// The Kustomization that `kubectl apply -k deploy` takes, which the user owns.
 pub(crate) const KUSTOMIZATION: &str = "deploy/kustomization.yaml";
@@ -89,6 +89,8 @@ pub(super) fn files(
         ("webhooks.yaml", webhooks),
         ("network-policy.yaml", workload::network_policy(operator)),
         ("monitoring.yaml", workload::monitoring(operator)),
+        ("alerts.yaml", alerts::alerts(operator)),
+        ("dashboard.yaml", alerts::dashboard(operator)),
     ];
     let in_folder: Vec<(&str, String)> = in_folder
         .into_iter()
@@ -313,6 +315,8 @@ impl Kustomization {
             "webhooks.yaml",
             "network-policy.yaml",
             "monitoring.yaml",
+            "alerts.yaml",
+            "dashboard.yaml",
         ] {
             if planned.contains(&name) != self.entry(name).is_some() {
                 self.warn("deploy", name, &format!("deploy/{name}"), diagnostics);

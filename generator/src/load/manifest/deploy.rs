@@ -19,6 +19,10 @@ pub struct DeploySection {
     pub network_policy: Option<Spanned<bool>>,
     /// Whether the Prometheus operator finds the metrics by a ServiceMonitor; false if left out.
     pub service_monitor: Option<Spanned<bool>>,
+    /// Whether the Prometheus operator gets alert rules for these metrics; false if left out.
+    pub alerts: Option<Spanned<bool>>,
+    /// Whether there is a dashboard of these metrics for Grafana; false if left out.
+    pub dashboard: Option<Spanned<bool>>,
 }
 
 impl ManifestReader<'_> {
@@ -30,6 +34,8 @@ impl ManifestReader<'_> {
             replicas: self.count(&mut fields, "replicas"),
             network_policy: self.boolean(&mut fields, "network_policy"),
             service_monitor: self.boolean(&mut fields, "service_monitor"),
+            alerts: self.boolean(&mut fields, "alerts"),
+            dashboard: self.boolean(&mut fields, "dashboard"),
         };
         fields.finish(self);
         Some(section)
