@@ -6,7 +6,7 @@ use regex::Regex;
 
 use super::coordination::LeaderElection;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Span};
-use crate::load::manifest::{DeploySection, Manifest};
+use crate::load::manifest::{DeploySection, Manifest, Spanned};
 use crate::load::names::QuotedName;
 
 /// The replicas of an operator with leader election: one leads, the other takes over.
@@ -52,8 +52,7 @@ pub(super) fn lower(
     diagnostics: &mut Diagnostics,
 ) -> DeploymentOptions {
     let section = manifest.operator.deploy.clone().unwrap_or_default();
-    let flag =
-        |it: &Option<crate::load::manifest::Spanned<bool>>| it.as_ref().is_some_and(|it| it.value);
+    let flag = |it: &Option<Spanned<bool>>| it.as_ref().is_some_and(|it| it.value);
     let default = if election.is_some() {
         ELECTED_REPLICAS
     } else {
