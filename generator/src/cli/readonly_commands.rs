@@ -56,17 +56,17 @@ pub(super) struct ManArgs {
 }
 
 pub(super) fn validate(args: &ValidateArgs, console: &mut Console) -> CommandStatus {
-    match load(args.manifest.as_deref(), console) {
+    let root = match find_root(args.manifest.as_deref()) {
+        Ok(root) => root,
+        Err(message) => return console.fail(&message),
+    };
+    match load_from(&root, console) {
         Ok(LoadedOperator {
             operator,
             mut sources,
             mut diagnostics,
         }) => {
             if let Some(revision) = &args.against {
-                let root = match find_root(args.manifest.as_deref()) {
-                    Ok(root) => root,
-                    Err(message) => return console.fail(&message),
-                };
                 let compared = compare(&root, revision, &operator, &mut sources, &mut diagnostics);
                 if let Err(error) = compared {
                     return console.fail_with(&error);
@@ -172,7 +172,11 @@ pub(super) fn man(args: &ManArgs, command: clap::Command, console: &mut Console)
 
 fn load(manifest: Option<&Path>, console: &mut Console) -> Result<LoadedOperator, CommandStatus> {
     let root = find_root(manifest).map_err(|message| console.fail(&message))?;
-    CrateDraft::open(&root)
+    load_from(&root, console)
+}
+
+fn load_from(root: &Path, console: &mut Console) -> Result<LoadedOperator, CommandStatus> {
+    CrateDraft::open(root)
         .map_err(|error| console.fail_with(&error))?
         .load(console)
 }

@@ -299,7 +299,7 @@ impl Kustomization {
             .copied()
     }
 
-    /// Warns if the list leaves out the generated files, or names one of them.
+    /// Warns if the list leaves out the generated files.
     fn check_base(&self, diagnostics: &mut Diagnostics) {
         if self.entry(OPERATOR_BASE).is_none() {
             self.warn("deploy", OPERATOR_BASE, "deploy/base/", diagnostics);

@@ -66,7 +66,7 @@ pub(crate) enum FilterOccasion {
 }
 
 /// The source of the memo that filters read.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(crate) enum FilterMemo {
     /// The kind has no memos.
     #[default]

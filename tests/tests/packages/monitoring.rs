@@ -41,12 +41,13 @@ fn documented() -> BTreeMap<String, BTreeSet<String>> {
     rows.collect()
 }
 
-/// Makes an operator with all alerts and panels, and returns an object of its deployment.
+/// An object of the deployment that [`make`] made.
 fn deployed(folder: &Path, file: &str) -> Result<Value, TestFailure> {
     let text = std::fs::read_to_string(folder.join("watched/deploy/base").join(file))?;
     Ok(serde_saphyr::from_str(&text)?)
 }
 
+/// Makes an operator with all alerts and panels.
 fn make(folder: &Path) -> TestResult {
     let kopf_gen = workspace::build_program("kopf-gen")?;
     for arguments in [&["new", "watched", "--quiet"][..], &["generate", "--quiet"]] {
