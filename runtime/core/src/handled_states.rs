@@ -172,6 +172,25 @@ impl HandledStates {
         filtered
     }
 
+    /// Adds the notes of another operator whose records are still there; returns whether there
+    /// are any.
+    #[must_use]
+    pub fn adopt(&mut self, others: &Self, record: impl Fn(&HandlerId) -> Option<Record>) -> bool {
+        let mut adopted = false;
+        for (id, entry) in others.by_age() {
+            let is_known = self.state(id, entry.stamp).is_some();
+            let stamp = record(id).as_ref().and_then(RecordStamp::of);
+            if !is_known
+                && stamp == Some(entry.stamp)
+                && let Some(state) = others.states.get(entry.state)
+            {
+                self.insert(id.clone(), entry.stamp, entry.kind, state);
+                adopted = true;
+            }
+        }
+        adopted
+    }
+
     fn by_age(&self) -> Vec<(&HandlerId, &HandledEntry)> {
         let mut entries: Vec<_> = self.entries.iter().collect();
         entries.sort_by_key(|(_, entry)| entry.state);

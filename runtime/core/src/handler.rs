@@ -50,6 +50,8 @@ pub enum Trigger {
     Timer,
     /// The object was listed or changed: its index entries are computed.
     Index,
+    /// The object or one of its children is not as it should be: its children are applied.
+    Reconcile,
 }
 
 /// A declared handler, without its function.
@@ -117,7 +119,10 @@ impl Trigger {
     /// Whether handlers of this trigger run in cycles.
     #[must_use]
     pub fn is_change(self) -> bool {
-        !matches!(self, Self::Event | Self::Daemon | Self::Timer | Self::Index)
+        !matches!(
+            self,
+            Self::Event | Self::Daemon | Self::Timer | Self::Index | Self::Reconcile
+        )
     }
 
     /// Whether handlers of this trigger run in the background: daemons and timers.
@@ -148,7 +153,7 @@ impl Trigger {
     #[must_use]
     pub fn fits(self, cause: &Cause<'_>) -> bool {
         match self {
-            Self::Event | Self::Daemon | Self::Timer | Self::Index => false,
+            Self::Event | Self::Daemon | Self::Timer | Self::Index | Self::Reconcile => false,
             Self::Create => cause.reason == Reason::Create,
             Self::Update => cause.reason == Reason::Update,
             Self::Delete { .. } => cause.reason == Reason::Delete,

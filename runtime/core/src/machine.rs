@@ -49,6 +49,7 @@ pub mod now;
 pub mod object;
 mod pruned_fields;
 pub mod read;
+pub mod reconcile;
 pub mod release;
 pub mod request;
 pub mod write;

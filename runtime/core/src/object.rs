@@ -18,6 +18,19 @@ use serde_json::{Map, Value};
 /// The API server's limit for all annotations of one object together.
 pub const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
+/// The members up to which comparing names costs less than hashing one.
+const FEW_MEMBERS: usize = 16;
+
+/// A member of a map. Most maps of an object are small.
+#[must_use]
+pub fn member<'a>(map: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    if map.len() > FEW_MEMBERS {
+        return map.get(name);
+    }
+    let mut members = map.iter();
+    members.find(|(key, _)| *key == name).map(|(_, it)| it)
+}
+
 /// A view of the JSON of an object, in which any field may be missing or malformed.
 #[derive(Clone, Copy, Debug)]
 pub struct ObjectView<'a> {
@@ -42,19 +55,23 @@ impl<'a> ObjectView<'a> {
     /// Top-level `apiVersion`.
     #[must_use]
     pub fn api_version(self) -> Option<&'a str> {
-        self.body.get("apiVersion")?.as_str()
+        self.field("apiVersion")?.as_str()
     }
 
     /// Top-level `kind`.
     #[must_use]
     pub fn kind(self) -> Option<&'a str> {
-        self.body.get("kind")?.as_str()
+        self.field("kind")?.as_str()
     }
 
     /// A field of `metadata`.
     #[must_use]
     pub fn meta(self, field: &str) -> Option<&'a Value> {
-        self.body.get("metadata")?.get(field)
+        member(self.field("metadata")?.as_object()?, field)
+    }
+
+    fn field(self, name: &str) -> Option<&'a Value> {
+        member(self.body.as_object()?, name)
     }
 
     /// `metadata.name`.
@@ -103,13 +120,13 @@ impl<'a> ObjectView<'a> {
     /// The value of one label.
     #[must_use]
     pub fn label(self, key: &str) -> Option<&'a str> {
-        self.labels()?.get(key)?.as_str()
+        member(self.labels()?, key)?.as_str()
     }
 
     /// The value of one annotation.
     #[must_use]
     pub fn annotation(self, key: &str) -> Option<&'a str> {
-        self.annotations()?.get(key)?.as_str()
+        member(self.annotations()?, key)?.as_str()
     }
 
     /// The finalizers in their order.

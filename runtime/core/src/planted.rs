@@ -42,6 +42,8 @@ faults! {
     SuccessBeforeAnswer,
     /// the uid of a namesake is not compared
     NamesakeNotCompared,
+    /// a state that was read before a pause is handled after it
+    StateOutlastsPause,
     /// a DELETED event is dropped at a pause
     DeletionDroppedAtPause,
     /// a deletion is forgotten before the queue has it (B3)
@@ -124,6 +126,14 @@ faults! {
     FailedListNotRepeated,
     /// a list after a pause lacks what the list before it had
     ListedVersionsKept,
+    /// reconcile is not called for the objects that a list brings
+    NotReconciledAtStart,
+    /// children are deleted after a call of reconcile that has failed
+    PruneAfterFailure,
+    /// what happens to children does not call reconcile
+    ChildChangeIgnored,
+    /// the event of a child is dropped while the child is applied
+    ChildEventDropped,
 }
 
 /// Plants a fault in this thread, or none.

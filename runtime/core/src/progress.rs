@@ -21,6 +21,16 @@ pub trait ProgressStorage: Debug + Send + Sync {
     /// The record of a handler.
     fn fetch(&self, id: &HandlerId, view: ObjectView<'_>) -> Option<Record>;
 
+    /// All records on an object, for people who inspect it. A storage that shortens ids gives the
+    /// full ones of `known` handlers.
+    ///
+    /// By default only known handlers are found.
+    fn records(&self, known: &[HandlerId], view: ObjectView<'_>) -> Vec<(HandlerId, Record)> {
+        let known = known.iter();
+        let found = known.filter_map(|id| Some((id.clone(), self.fetch(id, view)?)));
+        found.collect()
+    }
+
     /// Writes the record of a handler.
     fn store(&self, id: &HandlerId, record: &Record, view: ObjectView<'_>, patch: &mut ObjectPatch);
 

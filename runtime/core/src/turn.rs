@@ -5,6 +5,7 @@
 //! All state between turns is on the object.
 
 mod close;
+pub mod conflict;
 pub mod run;
 pub mod sub;
 pub mod tracker;

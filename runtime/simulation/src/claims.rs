@@ -3,8 +3,10 @@
 //! The claims are those of `docs/guarantees.md`, and some about coming to rest.
 
 mod at_rest;
+mod children;
 mod disturbances;
 mod leases;
+mod shown;
 mod tracking;
 
 use std::sync::{Arc, OnceLock};
@@ -26,6 +28,7 @@ use crate::server::{
 use crate::time::VirtualTime;
 use crate::world::{Disturbance, HistoryLimits, HistoryPhase, Occurrence, Scenario, Violation};
 
+use children::{TrackedChildren, parts};
 use leases::LeaseTerms;
 use tracking::{Landed, Sender, TrackedObjects, WriteBounds};
 
@@ -40,6 +43,7 @@ const LONGEST_WORK: Duration = Duration::from_secs(200);
 pub struct OperatorScenario {
     plan: HistoryPlan,
     objects: TrackedObjects,
+    children: TrackedChildren,
     leases: LeaseTerms,
     edits: u64,
     disturbances: u32,
@@ -58,6 +62,8 @@ struct HistoryPlan {
     behaviour: Behaviour,
     mode: CoordinationMode,
     kind: KindId,
+    /// The kind of children, if the operators have any.
+    child_kind: Option<KindId>,
     coordination_kind: KindId,
     names: usize,
     disturbances: usize,
@@ -72,6 +78,7 @@ struct ScenarioKinds {
     leases: Arc<KindDefinition>,
     peerings: Arc<KindDefinition>,
     widgets: Arc<KindDefinition>,
+    parts: Arc<KindDefinition>,
     widgets_with_status: Arc<KindDefinition>,
 }
 
@@ -96,6 +103,7 @@ impl ScenarioKinds {
             leases: KindDefinition::leases().into(),
             peerings: peerings().into(),
             widgets: widgets(false).into(),
+            parts: parts().into(),
             widgets_with_status: widgets(true).into(),
         })
     }
@@ -120,6 +128,7 @@ impl OperatorScenario {
                 behaviour: Behaviour::default(),
                 mode: CoordinationMode::Alone,
                 kind,
+                child_kind: None,
                 coordination_kind: kind,
                 names: 1,
                 disturbances: 0,
@@ -128,6 +137,7 @@ impl OperatorScenario {
                 lasting: LastingTrouble::None,
             },
             objects: TrackedObjects::default(),
+            children: TrackedChildren::default(),
             leases: LeaseTerms::default(),
             edits: 0,
             disturbances: 0,
@@ -195,9 +205,7 @@ impl OperatorScenario {
                         other.process == sender.process || leases.is_valid(other, now)
                     }
                 };
-                let shared = mode == CoordinationMode::Peering;
-                self.objects
-                    .begun(self.plan.setup, sender, call, shared, concurs)
+                self.objects.begun(self.plan.setup, sender, call, concurs)
             }
             OperatorFact::CallEnded {
                 uid,
@@ -230,6 +238,9 @@ impl OperatorScenario {
                 self.objects.background_ended(sender, uid, *at);
                 Ok(())
             }
+            OperatorFact::ReconcileBegun { .. }
+            | OperatorFact::ReconcileEnded { .. }
+            | OperatorFact::ChildSent { .. } => self.reconcile_reported(sender, fact, phase, now),
             OperatorFact::Trouble { problem, .. } if problem.contains("come to an end") => {
                 Err(Violation::new("a call comes to an end", problem))
             }
@@ -246,6 +257,45 @@ impl OperatorScenario {
                 Ok(())
             }
             OperatorFact::Trouble { .. } => Ok(()),
+        }
+    }
+
+    /// A call of `reconcile` begins, ends, or sends a request for a child.
+    fn reconcile_reported(
+        &mut self,
+        sender: Sender,
+        fact: &OperatorFact,
+        phase: HistoryPhase,
+        now: VirtualTime,
+    ) -> Result<(), Violation> {
+        let is_elected = self.plan.mode == CoordinationMode::Election;
+        match fact {
+            OperatorFact::ReconcileBegun { uid, state, wanted } => {
+                if phase == HistoryPhase::Calm && self.comes_to_rest() {
+                    let details = format!("reconcile is called for {uid}");
+                    return Err(Violation::new("operators stay at rest", details));
+                }
+                if is_elected {
+                    self.leases.may_act(sender, now, "a call begins")?;
+                }
+                // Its record is a reason for a write, as that of an attempt is.
+                self.objects.event_called(uid);
+                self.children.begun(sender, uid, state, wanted);
+                Ok(())
+            }
+            OperatorFact::ReconcileEnded { uid, succeeded } => {
+                self.children.ended(sender, uid, *succeeded);
+                Ok(())
+            }
+            OperatorFact::ChildSent { uid, name, deletes } => {
+                if is_elected {
+                    self.leases.may_act(sender, now, "a child is written")?;
+                }
+                let lasting = 1_000 * u32::from(!self.comes_to_rest());
+                let bound = 100 + 20 * self.disturbances + lasting;
+                self.children.sent(sender, uid, name, *deletes, bound)
+            }
+            _ => Ok(()),
         }
     }
 
@@ -280,7 +330,11 @@ impl OperatorScenario {
         let parts = 1 + u32::from(self.plan.setup.status_endpoint);
         // An event handler that patches its object is called for each write that is stamped.
         let repeats = self.webhook_stamped && self.plan.setup.needs_each_event;
-        let more = if lasting || repeats { 600 } else { 0 };
+        // A write that is stamped is made again after each pause, of five seconds at the longest.
+        let more = match lasting || repeats {
+            true => 600,
+            false => 40 * u32::from(self.webhook_stamped),
+        };
         let bounds = WriteBounds {
             requests: parts * (60 + 8 * self.disturbances) + more,
             disturbances: self.disturbances,
@@ -326,6 +380,9 @@ impl OperatorScenario {
 
     fn note_disturbance(&mut self, request: &ApiRequest, answer: &ApiAnswer, now: VirtualTime) {
         self.disturbances += 1;
+        if Some(request.kind) == self.plan.child_kind {
+            self.children.disturbed(request, answer.is_success());
+        }
         if let Some(object) = answer.as_object()
             && request.kind == self.plan.kind
             && let Some(uid) = ObjectView::new(object).uid()
@@ -378,6 +435,7 @@ impl Scenario for OperatorScenario {
             behaviour,
             mode,
             kind,
+            child_kind: None,
             coordination_kind,
             names: 1 + choices.one_of(3) as usize,
             disturbances: *choices.item(&[4, 8, 8, 16]),
@@ -391,6 +449,7 @@ impl Scenario for OperatorScenario {
                 _ => LastingTrouble::None,
             },
         };
+        self.objects.shared = mode == CoordinationMode::Peering;
         match self.plan.lasting {
             LastingTrouble::None | LastingTrouble::NoNamespace => {}
             LastingTrouble::Denial => {
@@ -414,6 +473,10 @@ impl Scenario for OperatorScenario {
         for name in NAMES.iter().take(choices.one_of(4) as usize) {
             let verb = self.create(name, choices);
             server.handle(&self.request(verb));
+        }
+        // The last decision of all, so that histories without children stay as they are.
+        if choices.one_of(4) == 3 && setup.selectors.is_empty() {
+            self.plan.child_kind = Some(server.define(Arc::clone(&kinds.parts)));
         }
     }
 
@@ -446,6 +509,7 @@ impl Scenario for OperatorScenario {
             behaviour: self.plan.behaviour,
             mode: self.plan.mode,
             kind: self.plan.kind,
+            child_kind: self.plan.child_kind,
             coordination_kind: self.plan.coordination_kind,
             coordination_namespace: match self.plan.lasting {
                 LastingTrouble::NoNamespace => "nowhere",
@@ -458,6 +522,10 @@ impl Scenario for OperatorScenario {
 
     fn disturbance(&mut self, server: &ApiServer, choices: &mut Choices) -> Disturbance {
         self.disturb(server, choices)
+    }
+
+    fn tend(&mut self, server: &mut ApiServer) -> bool {
+        self.collect_garbage(server)
     }
 
     fn observe(
@@ -503,6 +571,14 @@ impl Scenario for OperatorScenario {
                         changed: *changed,
                     };
                     return self.executed(&landed, *phase);
+                }
+                if Some(request.kind) == self.plan.child_kind {
+                    let is_list = matches!(request.verb, Verb::List(_));
+                    if *phase == HistoryPhase::Calm && self.comes_to_rest() && !is_list {
+                        let details = format!("{:?}", request.verb);
+                        return Err(Violation::new("operators stay at rest", details));
+                    }
+                    return Ok(());
                 }
                 if self.plan.mode == CoordinationMode::Election && *changed {
                     self.leases.granted(sender, *sent, answer);

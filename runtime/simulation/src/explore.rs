@@ -1,5 +1,7 @@
 //! Plays many histories, and makes a failing one short.
 
+pub mod parallel;
+
 use crate::choices::{Choices, Decisions};
 use crate::world::{History, HistoryFigures, Scenario, Violation, World};
 
@@ -52,19 +54,6 @@ pub fn explore<S: Scenario>(
         }
     }
     exploration
-}
-
-/// Plays the histories of seeds, whether they fail or not.
-pub fn survey<S: Scenario>(
-    scenario: impl Fn() -> S,
-    seeds: impl IntoIterator<Item = u64>,
-) -> impl Iterator<Item = Result<(), FailingSeed>> {
-    seeds
-        .into_iter()
-        .map(move |seed| match explore(&scenario, [seed]).failure {
-            Some(failure) => Err(failure),
-            None => Ok(()),
-        })
 }
 
 /// Plays one history.

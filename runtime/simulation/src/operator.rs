@@ -5,6 +5,7 @@
 
 mod background;
 mod background_writes;
+mod children;
 mod coordinating;
 mod coordination;
 mod fact;
@@ -12,6 +13,7 @@ mod inputs;
 mod key;
 mod pausing;
 mod queueing;
+mod reconciling;
 mod requests;
 mod setup;
 mod stop;
@@ -32,15 +34,18 @@ use crate::server::{ApiRequest, KindId, Verb, WatchOptions};
 use crate::world::{Actor, ActorClock, ActorEffect, ActorInput};
 
 use background::{InstanceRef, SimulatedBackground};
+use children::SimulatedChildren;
 use coordination::{Coordination, uptime};
 use queueing::{SimulatedRules, WaitingKeys};
 use stop::StopPhase;
 use stream::{SimulatedStream, SteadyHasher};
 use worker::Worker;
 
+pub(crate) use children::owner_of;
 pub(crate) use coordination::{CoordinationMode, NAME, peering_object, timings};
 pub use fact::{BegunCall, OperatorFact};
 pub(crate) use key::SimulatedKey;
+pub(crate) use reconciling::{CHILD_KIND, wanted_children};
 pub(crate) use setup::{Behaviour, LABEL, OperatorSetup, parent_of, sub_handlers};
 
 /// The namespace of all objects.
@@ -58,6 +63,8 @@ pub(crate) struct OperatorOptions {
     pub(crate) behaviour: Behaviour,
     pub(crate) mode: CoordinationMode,
     pub(crate) kind: KindId,
+    /// The kind of the children, if there are any.
+    pub(crate) child_kind: Option<KindId>,
     /// The kind of the Lease or of the peering object.
     pub(crate) coordination_kind: KindId,
     /// The namespace of the Lease or of the peering object.
@@ -73,6 +80,8 @@ pub struct SimulatedOperator {
     clock: ActorClock,
     coordination: Coordination,
     stream: SimulatedStream,
+    child_stream: SimulatedStream,
+    children: SimulatedChildren,
     queue: ObjectQueue<SimulatedRules, u64, SteadyHasher>,
     waiting: WaitingKeys,
     workers: BTreeMap<Arc<SimulatedKey>, Worker>,
@@ -89,10 +98,17 @@ pub struct SimulatedOperator {
     effects: Effects,
 }
 
+/// The objects of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StreamRole {
+    Objects,
+    Children,
+}
+
 /// The purpose of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum CallPurpose {
-    List,
+    List(StreamRole),
     Coordination,
     /// The Lease or the record of the process is given up.
     Leave,
@@ -103,7 +119,7 @@ enum CallPurpose {
 /// The purpose of a watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum WatchPurpose {
-    Stream,
+    Stream(StreamRole),
     Coordination,
     /// The first state after a version.
     NextState(Arc<SimulatedKey>),
@@ -112,8 +128,8 @@ enum WatchPurpose {
 /// The purpose of a timer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum TimerPurpose {
-    Stream,
-    Sent,
+    Stream(StreamRole),
+    Sent(StreamRole),
     Coordination,
     /// The time of a request of the coordination is over.
     CoordinationTimeout(u64),
@@ -143,6 +159,8 @@ impl SimulatedOperator {
                 options.run,
             ),
             stream: SimulatedStream::new(retention),
+            child_stream: SimulatedStream::new(Retention::Identity),
+            children: SimulatedChildren::default(),
             queue: ObjectQueue::new(0),
             waiting: WaitingKeys::default(),
             workers: BTreeMap::new(),
@@ -157,6 +175,11 @@ impl SimulatedOperator {
             effects: Vec::new(),
             options,
         }
+    }
+
+    /// The number of its process.
+    pub(crate) fn process(&self) -> usize {
+        self.options.process
     }
 
     /// Whether attempts may begin.
@@ -177,8 +200,11 @@ impl SimulatedOperator {
             .workers
             .keys()
             .map(|key| ("a worker", key.uid.to_owned()));
+        let owners = self.children.owners();
+        let owners = owners.map(|key| ("the children", key.uid.to_owned()));
         queued
             .chain(known)
+            .chain(owners)
             .chain(background)
             .chain(working)
             .collect()
@@ -203,6 +229,13 @@ impl SimulatedOperator {
     /// Whether a daemon or timer has ended by itself, or is abandoned.
     pub(crate) fn has_finished(&self, uid: &str, at: usize) -> bool {
         self.background.has_finished(uid, at)
+    }
+
+    fn stream_mut(&mut self, role: StreamRole) -> &mut SimulatedStream {
+        match role {
+            StreamRole::Objects => &mut self.stream,
+            StreamRole::Children => &mut self.child_stream,
+        }
     }
 
     fn number(&mut self) -> u64 {

@@ -129,6 +129,9 @@ impl<'a, S: Scenario> World<'a, S> {
                 break;
             }
             self.step(planned)?;
+            if self.scenario.tend(&mut self.server) {
+                self.plan_events();
+            }
         }
         let running: Vec<&S::Actor> = self
             .processes

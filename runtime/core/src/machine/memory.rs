@@ -5,9 +5,11 @@ use std::time::Duration;
 use crate::{
     background::Moment,
     cause::detect::{EventKind, ObjectHistory},
+    children::reasons::ReconcileReasons,
     handler::finalizer_need::FinalizerNeed,
     machine::{
         now::Now,
+        reconcile::ReconcileMemory,
         write::{OnConflict, ReadBack},
     },
     object::{patch::ObjectPatch, resource_version::ResourceVersion},
@@ -43,6 +45,8 @@ struct Aside<K> {
     reverts: Option<RevertHistory>,
     /// The write that the API server rejected.
     unwritten: Option<UnwrittenTurn>,
+    /// What is known of `reconcile`.
+    reconcile: Option<ReconcileMemory>,
 }
 
 /// The source of the newest state of an object.
@@ -67,6 +71,8 @@ pub struct BatchSummary {
     pub newest: Option<NewestEvent>,
     /// Whether the object is to be handled without an event.
     pub requeued: bool,
+    /// What happened to children and to objects that are referred to.
+    pub reasons: ReconcileReasons,
 }
 
 /// The newest event of a batch.
@@ -150,6 +156,10 @@ impl<K> ObjectMemory<K> {
     /// Drops the known state at a pause: another operator may change it meanwhile.
     pub fn drop_plan(&mut self) {
         self.take_plan();
+        let aside = self.aside.as_mut();
+        if let Some(reconcile) = aside.and_then(|aside| aside.reconcile.as_mut()) {
+            reconcile.drop_seen();
+        }
         if self.news != NewestSource::Gone && !planted!(RequeueAfterPause) {
             self.news = NewestSource::BeforePause;
         }
@@ -251,19 +261,35 @@ impl<K> ObjectMemory<K> {
         }
     }
 
+    /// What is known of `reconcile`; from now on, there is something to know.
+    pub(super) fn reconcile(&mut self) -> &mut ReconcileMemory {
+        self.aside_mut().reconcile.get_or_insert_default()
+    }
+
+    /// Whether a child needs our finalizer on the object.
+    pub(super) fn wants_finalizer(&self) -> bool {
+        let aside = self.aside.as_ref();
+        let reconcile = aside.and_then(|aside| aside.reconcile.as_ref());
+        reconcile.is_some_and(ReconcileMemory::wants_finalizer)
+    }
+
     fn aside_mut(&mut self) -> &mut Aside<K> {
         self.aside.get_or_insert_with(|| {
             Box::new(Aside {
                 planned: None,
                 reverts: None,
                 unwritten: None,
+                reconcile: None,
             })
         })
     }
 
     fn tidy(&mut self) {
         self.aside.take_if(|aside| {
-            aside.planned.is_none() && aside.reverts.is_none() && aside.unwritten.is_none()
+            aside.planned.is_none()
+                && aside.reverts.is_none()
+                && aside.unwritten.is_none()
+                && aside.reconcile.is_none()
         });
     }
 }
@@ -319,7 +345,7 @@ mod tests {
                 version: Some(ResourceVersion::new(version)),
                 has_text: true,
             }),
-            requeued: false,
+            ..BatchSummary::default()
         }
     }
 

@@ -7,6 +7,7 @@
 
 mod called;
 mod intake;
+mod reconcile_turn;
 mod turns;
 mod writing;
 
@@ -18,7 +19,8 @@ use serde_json::Value;
 use crate::{
     background::desired::ObjectLife,
     cause::Reason,
-    handler::{HandlerSpec, finalizer_need::FinalizerNeed, registry::Registry},
+    children::reasons::ReconcileReasons,
+    handler::{HandlerId, HandlerSpec, finalizer_need::FinalizerNeed, registry::Registry},
     lifecycle::Lifecycle,
     machine::{
         answer::Answer,
@@ -27,10 +29,12 @@ use crate::{
         now::Now,
         object::{
             intake::{AfterState, ParsePurpose, ReadPurpose},
+            reconcile_turn::ReconcileTurn,
             turns::{HandlerCalls, Reconciling},
             writing::{TurnEnd, TurnWriting},
         },
         read::ObjectRead,
+        reconcile::ReconcileRules,
         release::{ObjectRelease, ReleaseResult},
         request::ObjectRequest,
         write::{self, ObjectWrite},
@@ -40,7 +44,7 @@ use crate::{
     persistence::Persistence,
     progress::record::Record,
     reverts::StateDigest,
-    turn::{LeaveReason, Turn, TurnOutcome, sub::SubTurn, tracker::HandlerAttempt},
+    turn::{LeaveReason, Turn, TurnInput, TurnOutcome, sub::SubTurn, tracker::HandlerAttempt},
 };
 
 /// The pause after a failure if the settings have no delays.
@@ -61,8 +65,10 @@ pub struct ObjectRules<'o> {
     pub selective: bool,
     /// Whether event handlers are declared, which need each event.
     pub needs_each_event: bool,
-    /// Whether daemons or timers are declared.
+    /// Whether daemons, timers or children are declared.
     pub has_background: bool,
+    /// `reconcile`, if it is declared.
+    pub reconcile: Option<&'o ReconcileRules>,
     /// The order of handlers.
     pub lifecycle: &'o Lifecycle,
     /// The pause after an arbitrary error of a handler.
@@ -83,13 +89,18 @@ pub enum ObjectInput {
     /// Event handlers were called, with their patches as one; the error says that a state cannot be
     /// read.
     EventHandlersCalled(Result<Option<EventPatch>, String>),
-    /// Daemons and timers were started and stopped; whether one of them holds the object.
+    /// Daemons and timers were started and stopped, and the children of an object that is being
+    /// deleted; whether one of them holds the object.
     Reconciled {
         /// Whether one of them holds the object.
         holds: bool,
     },
     /// A handler was called.
     Called(HandlerCall),
+    /// `reconcile` was called.
+    ReconcileCalled(ReconcileResult),
+    /// The children that a complete call did not apply are deleted; the error says why one is not.
+    Pruned(Result<(), String>),
     /// The handler has no function.
     NoFunction,
     /// The lease ended before the handler did: the attempt leaves no record.
@@ -120,6 +131,36 @@ pub struct HandlerCall {
     pub subs: Vec<SubTurn>,
 }
 
+/// The call of `reconcile`, as far as it decides about the next steps.
+#[derive(Debug)]
+pub struct ReconcileResult {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Its patch.
+    pub writes: ObjectPatch,
+    /// The time after which it asked to be called again.
+    pub again: Option<Duration>,
+    /// Whether it applied a child that Kubernetes does not delete together with its owner.
+    pub out_of_reach: bool,
+    /// Whether it could not apply such a child, as the object lacks our finalizer.
+    pub needs_finalizer: bool,
+}
+
+/// A call of `reconcile` that is to be made.
+#[derive(Clone, Copy, Debug)]
+pub struct ReconcileAttempt<'a> {
+    /// The object with its change.
+    pub input: &'a TurnInput,
+    /// The handler.
+    pub spec: &'a Arc<HandlerSpec>,
+    /// The attempt.
+    pub attempt: HandlerAttempt,
+    /// What happened since the last call.
+    pub reasons: &'a ReconcileReasons,
+    /// The kinds whose children have our labels, since a complete call.
+    pub covered: &'a [HandlerId],
+}
+
 /// An effect of the machine, to be performed before the next step.
 #[derive(Debug)]
 pub enum ObjectEffect<'a, K> {
@@ -138,8 +179,13 @@ pub enum ObjectEffect<'a, K> {
     /// Call the event handlers for all events of the batch, and again for those whose repetition is
     /// due, until the operator pauses.
     CallEventHandlers,
-    /// Start and stop daemons and timers.
+    /// Start and stop daemons and timers. If the object is being deleted, delete its children that
+    /// Kubernetes does not delete together with it.
     Reconcile(BackgroundView<'a>),
+    /// Call `reconcile`.
+    CallReconcile(ReconcileAttempt<'a>),
+    /// Delete the children that the call of `reconcile` did not apply.
+    PruneChildren,
     /// Report why handlers are called, and the records of another reason that are continued.
     ReportTurn(&'a Turn),
     /// Call a change handler.
@@ -307,6 +353,8 @@ pub enum Error {
 pub struct ObjectMachine<'o, K> {
     rules: ObjectRules<'o>,
     batch: BatchSummary,
+    /// The epoch in which the call began.
+    epoch: u64,
     /// The state that is being handled; none if nothing is left to do.
     current: Option<Arc<Value>>,
     /// Whether this call was planned.
@@ -341,6 +389,7 @@ enum Phase<'o, K> {
     StopBackground(AfterGone),
     Reconcile(Reconciling),
     Calls(HandlerCalls),
+    ReconcileTurn(Box<ReconcileTurn<'o>>),
     CycleEnded(TurnEnd),
     Report(ObjectReport, AfterReport),
     Rest(Rest),
@@ -391,6 +440,7 @@ impl<'o, K> ObjectMachine<'o, K> {
         Self {
             rules,
             batch: BatchSummary::default(),
+            epoch: 0,
             current: None,
             planned: false,
             listed: false,
@@ -440,6 +490,9 @@ impl<'o, K> ObjectMachine<'o, K> {
                 self.reconciled(memory, reconciling, holds, now);
             }
             (Phase::Calls(calls), input) => self.go_on_with_calls(memory, calls, input, now),
+            (Phase::ReconcileTurn(turn), input) => {
+                self.go_on_with_reconcile(memory, turn, input, now);
+            }
             (Phase::CycleEnded(end), ObjectInput::Continue) => self.end_turn(memory, end, now),
             (Phase::Report(_, then), ObjectInput::Continue) => match then {
                 AfterReport::Rest(rest) => self.phase = Phase::Rest(rest),
@@ -505,6 +558,7 @@ impl<'o, K> ObjectMachine<'o, K> {
                 ObjectEffect::Reconcile(self.background_view(reconciling))
             }
             Phase::Calls(calls) => calls.effect(),
+            Phase::ReconcileTurn(turn) => turn.effect(),
             Phase::CycleEnded(end) => end.report(),
             Phase::Report(report, _) => ObjectEffect::Report(report),
             Phase::Rest(rest) => ObjectEffect::Rest(rest),
@@ -669,5 +723,7 @@ fn error_delay(delays: &[Duration], failures: u32) -> Duration {
     delay.copied().unwrap_or(UNTHROTTLED_PAUSE)
 }
 
+#[cfg(test)]
+mod reconcile_tests;
 #[cfg(test)]
 mod tests;

@@ -28,9 +28,11 @@ use crate::{
     },
     object::{
         ObjectView,
-        patch::{ObjectPatch, PatchFn},
+        patch::{ObjectPatch, PatchFn, apply_merge},
         resource_version::ResourceVersion,
     },
+    persistence::Persistence,
+    turn::conflict::notes_to_keep,
 };
 
 /// The reaction to a conflict with another writer.
@@ -107,6 +109,8 @@ pub struct ObjectWrite<'o> {
     /// The merge patch of the rest, with its precondition when it is sent.
     body: Option<Value>,
     edits: Vec<PatchFn>,
+    /// The storages whose notes of other operators stay.
+    persistence: Option<&'o Persistence>,
     /// Both parts of the patch, if the object was as expected and not decoded between them.
     both: Option<Value>,
     status_answer: Option<WriteAnswer>,
@@ -199,6 +203,7 @@ impl<'o> ObjectWrite<'o> {
             status: requests.status,
             body: requests.body,
             edits: requests.edits,
+            persistence: None,
             both: None,
             status_answer: None,
             edited: None,
@@ -212,6 +217,25 @@ impl<'o> ObjectWrite<'o> {
         }
     }
 
+    /// The patch has notes about the states that handlers saw: those of other operators stay.
+    #[must_use]
+    pub fn with_notes(mut self, persistence: &'o Persistence) -> Self {
+        self.persistence = Some(persistence);
+        self
+    }
+
+    /// Another writer was faster, and has left this state.
+    fn keep_notes(&mut self, newer: &Value) {
+        let Some(persistence) = self.persistence else {
+            return;
+        };
+        for part in [&mut self.status, &mut self.body].into_iter().flatten() {
+            if let Some(kept) = notes_to_keep(persistence, &self.first, newer, part) {
+                apply_merge(part, &Value::Object(kept.merge_patch().clone()));
+            }
+        }
+    }
+
     fn send(&mut self, phase: WritePhase, now: &Now) {
         self.exchange = Exchange::begin(now);
         self.phase = phase;
@@ -221,7 +245,8 @@ impl<'o> ObjectWrite<'o> {
         self.phase = WritePhase::Done(Some(result));
     }
 
-    /// Waits before the next request, from the second conflict on.
+    /// Waits before the newer state is read, from the second conflict on. A pause between that and
+    /// the write would make an object that others write all the time look unwritable.
     fn pause_after_conflict(&mut self, now: &Now) {
         if self.conflicts > 0 {
             self.pause = Some(RequestPause {

@@ -7,7 +7,25 @@ use serde_json::Value;
 /// Lists count as a whole: an item in the middle of one says nothing about the edit of the list.
 #[must_use]
 pub fn shows_change(before: &Value, wanted: &Value, state: &Value) -> bool {
-    shows(Some(before), Some(wanted), Some(state))
+    let state = with_emptied_metadata(state.clone(), wanted);
+    shows(Some(before), Some(wanted), Some(&state))
+}
+
+/// Adds the fields of the metadata that are wanted without content: the API server drops the last
+/// label, annotation, finalizer or owner together with its field.
+fn with_emptied_metadata(mut state: Value, wanted: &Value) -> Value {
+    let is_empty = |field: &Value| match field {
+        Value::Object(fields) => fields.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    };
+    let metadata = state.get_mut("metadata").and_then(Value::as_object_mut);
+    if let (Some(metadata), Some(wanted)) = (metadata, wanted["metadata"].as_object()) {
+        for (name, field) in wanted.iter().filter(|(_, field)| is_empty(field)) {
+            metadata.entry(name).or_insert_with(|| field.clone());
+        }
+    }
+    state
 }
 
 fn shows(before: Option<&Value>, wanted: Option<&Value>, state: Option<&Value>) -> bool {
@@ -58,6 +76,27 @@ mod tests {
             let state = json!({"metadata": {"annotations": annotations}});
             assert_eq!(shows_change(&before, &wanted, &state), is_shown, "{state}");
         }
+    }
+
+    #[test]
+    fn the_api_server_drops_the_last_label_together_with_the_labels() {
+        let before = json!({"metadata": {"labels": {"on": "yes"}, "finalizers": ["ours"]},
+            "spec": {"map": {"a": 1}}});
+        let wanted = json!({"metadata": {"labels": {}, "finalizers": []},
+            "spec": {"map": {"a": 1}}});
+        let dropped = json!({"metadata": {}, "spec": {"map": {"a": 1}}});
+        assert!(shows_change(&before, &wanted, &dropped));
+        let other = json!({"metadata": {"finalizers": ["ours"]}, "spec": {"map": {"a": 1}}});
+        assert!(!shows_change(&before, &wanted, &other));
+        let newer = json!({"metadata": {"labels": {"new": "1"}}, "spec": {"map": {"a": 1}}});
+        assert!(shows_change(&before, &wanted, &newer));
+        // Other fields are kept as they are, even if they are empty.
+        let wanted = json!({"metadata": {"labels": {}}, "spec": {"map": {}}});
+        assert!(!shows_change(
+            &before,
+            &wanted,
+            &json!({"metadata": {}, "spec": {}})
+        ));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use crate::object::{
     essence::Essence,
     hashed::{HashNode, HashTree, HashedState},
+    member,
     path::FieldPath,
 };
 
@@ -243,14 +244,28 @@ impl IntoIterator for Diff {
 pub fn same(a: Option<&Value>, b: Option<&Value>) -> bool {
     match (present(a), present(b)) {
         (None, None) => true,
-        (Some(Value::Object(a)), Some(Value::Object(b))) => {
-            a.iter().all(|(key, value)| same(Some(value), b.get(key)))
-                && b.iter()
-                    .all(|(key, value)| a.contains_key(key) || value.is_null())
-        }
+        (Some(Value::Object(a)), Some(Value::Object(b))) => same_members(a, b),
         (Some(a), Some(b)) => a == b,
         _ => false,
     }
+}
+
+fn same_members(a: &Map<String, Value>, b: &Map<String, Value>) -> bool {
+    // States of one object mostly have the same members in the same order.
+    let mut next = b.iter();
+    let mut common = 0;
+    for (key, value) in a {
+        let other = match next.next() {
+            Some((other, value)) if other == key => Some(value),
+            _ => member(b, key),
+        };
+        common += usize::from(other.is_some());
+        if !same(Some(value), other) {
+            return false;
+        }
+    }
+    let mut others = b.iter();
+    common == b.len() || others.all(|(key, value)| value.is_null() || member(a, key).is_some())
 }
 
 /// The differences between two values.
@@ -276,9 +291,9 @@ fn diff_into(
         (None, Some(new)) => (DiffOp::Add, OldValue::Absent, Some(new)),
         (Some(old), None) => (DiffOp::Remove, OldValue::Known(old.clone()), None),
         (Some(Value::Object(old)), Some(Value::Object(new))) => {
-            let known = |key: &String| present(old.get(key)).is_some();
+            let known = |key: &String| present(member(old, key)).is_some();
             for (key, value) in in_diff_order(new, old.keys(), known) {
-                diff_into(items, &path.child(key), old.get(key), value);
+                diff_into(items, &path.child(key), member(old, key), value);
             }
             return;
         }
@@ -305,7 +320,7 @@ fn in_diff_order<'a>(
         .filter(|(_, value)| present(*value).is_some())
         .partition(|(key, _)| known(key));
     let removed = old_keys
-        .filter(|key| present(new.get(*key)).is_none())
+        .filter(|key| present(member(new, key)).is_none())
         .map(|key| (key, None));
     added.into_iter().chain(removed).chain(common).collect()
 }

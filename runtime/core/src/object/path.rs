@@ -4,6 +4,8 @@ use std::{fmt, str::FromStr};
 
 use serde_json::{Map, Value};
 
+use crate::object::member;
+
 /// A path such as `spec.size`; empty means the whole object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FieldPath(Vec<String>);
@@ -88,7 +90,7 @@ impl FieldPath {
     pub fn resolve<'a>(&self, value: &'a Value) -> Option<&'a Value> {
         self.0
             .iter()
-            .try_fold(value, |value, part| value.as_object()?.get(part))
+            .try_fold(value, |value, part| member(value.as_object()?, part))
             .filter(|value| !value.is_null())
     }
 

@@ -1,5 +1,7 @@
 //! Progress in annotations, one per handler: the default of Kopf and ours.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::Value;
 
 use crate::{
@@ -7,7 +9,7 @@ use crate::{
     json,
     object::{
         ANNOTATIONS_LIMIT, ObjectView,
-        essence::{Essence, KOPF_PREFIX},
+        essence::{Essence, KOPF_PREFIX, MARKER_NAME},
         patch::ObjectPatch,
     },
     progress::{ProgressStorage, key::KeyForm, record::Record},
@@ -67,10 +69,55 @@ impl Default for AnnotationsProgress {
 
 impl ProgressStorage for AnnotationsProgress {
     fn fetch(&self, id: &HandlerId, view: ObjectView<'_>) -> Option<Record> {
-        self.form.read(id.as_str(), view).find_map(|text| {
-            let json: Value = serde_json::from_str(text).ok()?;
-            Record::from_json(&json)
-        })
+        self.form.read(id.as_str(), view).find_map(read_record)
+    }
+
+    fn records(&self, known: &[HandlerId], view: ObjectView<'_>) -> Vec<(HandlerId, Record)> {
+        let keys = known.iter().flat_map(|id| {
+            self.form
+                .keys(id.as_str(), view)
+                .into_iter()
+                .map(move |key| (key, id))
+        });
+        let keys: BTreeMap<String, &HandlerId> = keys.collect();
+        let others = [
+            self.touch_key.as_str(),
+            &self.handled_states_key,
+            MARKER_NAME,
+        ];
+        let others: BTreeSet<String> = others
+            .into_iter()
+            .flat_map(|name| self.form.keys(name, view))
+            .collect();
+        let mut found: Vec<(HandlerId, Record)> = Vec::new();
+        for (key, text) in view.annotations().into_iter().flatten() {
+            if !self.form.owns(key) || others.contains(key) {
+                continue;
+            }
+            let json = text
+                .as_str()
+                .and_then(|text| serde_json::from_str(text).ok());
+            // The last handled state may be under the same prefix.
+            let json = json.filter(Record::looks_like_one);
+            let Some(record) = json.as_ref().and_then(Record::from_json) else {
+                continue;
+            };
+            let id = match keys.get(key) {
+                Some(id) => (*id).clone(),
+                None => HandlerId::new(self.form.name_in(key, view)),
+            };
+            // Kopf writes the same record under two keys if the id is long.
+            let is_copy = |(other, same): &(HandlerId, Record)| {
+                *other == id
+                    || (*same == record && self.form.may_be_same(other.as_str(), id.as_str()))
+            };
+            match found.iter_mut().find(|it| is_copy(it)) {
+                Some((other, _)) if other.as_str().len() < id.as_str().len() => *other = id,
+                Some(_) => {}
+                None => found.push((id, record)),
+            }
+        }
+        found
     }
 
     fn store(
@@ -122,6 +169,11 @@ impl ProgressStorage for AnnotationsProgress {
         let budget = ANNOTATIONS_LIMIT.saturating_sub(taken) / keys.len();
         budget.min(LONGEST_NOTES)
     }
+}
+
+fn read_record(text: &str) -> Option<Record> {
+    let json: Value = serde_json::from_str(text).ok()?;
+    Record::from_json(&json)
 }
 
 #[cfg(test)]

@@ -106,6 +106,31 @@ impl KeyForm {
             .is_some_and(|(prefix, _)| prefix == self.prefix)
     }
 
+    /// The name in a key of this prefix: the id, with other letters and maybe shortened.
+    #[must_use]
+    pub fn name_in<'k>(&self, key: &'k str, view: ObjectView<'_>) -> &'k str {
+        let name = key.split_once('/').map_or(key, |(_, name)| name);
+        let inherits = view.inherits_annotations();
+        let stripped = inherits
+            .then(|| name.strip_suffix(INHERITED_SUFFIX))
+            .flatten();
+        stripped.unwrap_or(name)
+    }
+
+    /// Whether two names in keys may be both forms of one long id: the shorter one ends in a digest,
+    /// and begins as the longer one does.
+    #[must_use]
+    pub fn may_be_same(&self, one: &str, other: &str) -> bool {
+        let (short, long) = if one.len() <= other.len() {
+            (one, other)
+        } else {
+            (other, one)
+        };
+        let beginning = short.rsplit_once('-').map(|(beginning, _)| beginning);
+        let is_long = self.prefix.len() + 1 + long.len() > MAX_NAME;
+        is_long && beginning.is_some_and(|it| !it.is_empty() && long.starts_with(it))
+    }
+
     /// Marks the prefix, so that other operators do not take our annotations for changes.
     ///
     /// Kopf forgets this for prefixes such as `kopf.dev`, which it does not recognise itself.

@@ -54,6 +54,16 @@ impl ProgressStorage for MultiProgress {
         self.all().find_map(|storage| storage.fetch(id, view))
     }
 
+    fn records(&self, known: &[HandlerId], view: ObjectView<'_>) -> Vec<(HandlerId, Record)> {
+        let mut found: Vec<(HandlerId, Record)> = Vec::new();
+        for (id, record) in self.all().flat_map(|storage| storage.records(known, view)) {
+            if !found.iter().any(|(other, _)| *other == id) {
+                found.push((id, record));
+            }
+        }
+        found
+    }
+
     fn store(
         &self,
         id: &HandlerId,

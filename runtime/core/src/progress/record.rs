@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::{cause::Reason, handler::HandlerId, time};
+use crate::{cause::Reason, handler::HandlerId, object::member, time};
 
 /// The progress of one handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +29,12 @@ pub struct Record {
     /// All sub-handlers of all levels, sorted.
     pub subrefs: Vec<HandlerId>,
 }
+
+/// The names of its entries.
+const ENTRIES: [&str; 9] = [
+    "started", "stopped", "delayed", "purpose", "retries", "success", "failure", "message",
+    "subrefs",
+];
 
 // === impl Record ===
 
@@ -119,15 +125,22 @@ impl Record {
         )
     }
 
+    /// Whether a JSON value has entries of a record, and no others.
+    #[must_use]
+    pub fn looks_like_one(json: &Value) -> bool {
+        let keys = json.as_object().filter(|map| !map.is_empty());
+        keys.is_some_and(|map| map.keys().all(|key| ENTRIES.contains(&key.as_str())))
+    }
+
     /// Reads a record in which anything may be missing; none if it is no JSON object.
     ///
     /// A record without a start has started at `stopped` or `delayed`, else at the epoch.
     #[must_use]
     pub fn from_json(json: &Value) -> Option<Self> {
         let map = json.as_object()?;
-        let stamp = |key: &str| map.get(key)?.as_str().and_then(time::parse);
-        let flag = |key: &str| map.get(key).and_then(Value::as_bool).unwrap_or(false);
-        let text = |key: &str| map.get(key).and_then(Value::as_str);
+        let stamp = |key: &str| member(map, key)?.as_str().and_then(time::parse);
+        let flag = |key: &str| member(map, key).and_then(Value::as_bool).unwrap_or(false);
+        let text = |key: &str| member(map, key).and_then(Value::as_str);
         let (stopped, delayed) = (stamp("stopped"), stamp("delayed"));
         let mut subrefs: Vec<HandlerId> = map
             .get("subrefs")

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::{
     handler::HandlerId,
-    object::{ObjectView, essence::Essence, patch::ObjectPatch, path::FieldPath},
+    object::{ObjectView, essence::Essence, member, patch::ObjectPatch, path::FieldPath},
     progress::{ProgressStorage, record::Record},
 };
 
@@ -60,7 +60,17 @@ impl Default for StatusProgress {
 
 impl ProgressStorage for StatusProgress {
     fn fetch(&self, id: &HandlerId, view: ObjectView<'_>) -> Option<Record> {
-        Record::from_json(self.field.child(id.as_str()).resolve(view.body())?)
+        let records = self.field.resolve(view.body())?.as_object()?;
+        Record::from_json(member(records, id.as_str())?)
+    }
+
+    fn records(&self, _known: &[HandlerId], view: ObjectView<'_>) -> Vec<(HandlerId, Record)> {
+        let records = self.field.resolve(view.body()).and_then(Value::as_object);
+        let records = records.into_iter().flatten();
+        let read = |(id, record): (&String, &Value)| {
+            Some((HandlerId::new(id), Record::from_json(record)?))
+        };
+        records.filter_map(read).collect()
     }
 
     fn store(

@@ -1,6 +1,7 @@
 //! The events of an object that wait for a worker.
 
 use crate::{
+    children::reasons::ReconcileReasons,
     machine::memory::{BatchSummary, NewestEvent},
     object::resource_version::ResourceVersion,
     watch::WatchEventType,
@@ -16,6 +17,7 @@ pub struct EventBatch<T> {
     earlier: Vec<QueuedEvent<T>>,
     newest: Option<QueuedEvent<T>>,
     requeued: bool,
+    reasons: ReconcileReasons,
 }
 
 /// An event that waits for a worker.
@@ -57,6 +59,7 @@ impl<T> Default for EventBatch<T> {
             earlier: Vec::new(),
             newest: None,
             requeued: false,
+            reasons: ReconcileReasons::default(),
         }
     }
 }
@@ -86,6 +89,12 @@ impl<T> EventBatch<T> {
         self.requeued = true;
     }
 
+    /// Notes that `reconcile` is to be called for these reasons.
+    pub fn requeue_for(&mut self, reasons: ReconcileReasons) {
+        self.requeued = true;
+        self.reasons.absorb(reasons);
+    }
+
     /// The facts that decide about the call.
     #[must_use]
     pub fn summary(&self) -> BatchSummary {
@@ -97,6 +106,7 @@ impl<T> EventBatch<T> {
                 has_text: newest.text.is_some(),
             }),
             requeued: self.requeued,
+            reasons: self.reasons.clone(),
         }
     }
 

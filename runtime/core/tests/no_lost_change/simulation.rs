@@ -176,6 +176,7 @@ impl Simulation {
             selective: false,
             needs_each_event: false,
             has_background: false,
+            reconcile: None,
             lifecycle: Box::leak(Box::new(lifecycle.clone())),
             default_backoff: BACKOFF,
             error_delays: &ERROR_DELAYS,
@@ -401,6 +402,8 @@ impl Simulation {
             effect @ (ObjectEffect::ParseLatest
             | ObjectEffect::CallEventHandlers
             | ObjectEffect::Reconcile(_)
+            | ObjectEffect::CallReconcile(_)
+            | ObjectEffect::PruneChildren
             | ObjectEffect::ShowLatest { .. }
             | ObjectEffect::StopBackground) => panic!("no such handler: {effect:?}"),
         });

@@ -5,7 +5,11 @@
 
 use std::env;
 use std::io::{self, Write};
+use std::num::NonZero;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, available_parallelism};
 
 use kopf_core::planted::{PlantedFault, plant};
 use kopf_simulation_planted::choices::Choices;
@@ -13,7 +17,7 @@ use kopf_simulation_planted::claims::OperatorScenario;
 use kopf_simulation_planted::explore::{explore, play};
 use kopf_simulation_planted::world::History;
 
-/// The histories of one run: about a minute of one processor.
+/// The histories of one run.
 const MOST_HISTORIES: u64 = 30_000;
 
 /// The part of the runs in which a fault must be found.
@@ -56,15 +60,7 @@ fn table(
     let mut all_found = true;
     let faults = PlantedFault::ALL.iter().copied();
     for fault in faults.filter(|fault| only.is_none_or(|only| only == *fault)) {
-        plant(Some(fault));
-        let mut counts: Vec<u64> = Vec::new();
-        for run in 0..runs {
-            let begin = first + run * histories;
-            let explored = explore(OperatorScenario::new, begin..begin + histories);
-            counts.extend(explored.failure.map(|_| explored.histories));
-        }
-        plant(None);
-        counts.sort_unstable();
+        let counts = search(fault, runs, histories, first);
         let found = counts.len() as u64;
         let median = counts
             .get(counts.len() / 2)
@@ -78,6 +74,34 @@ fn table(
         true => Ok(ExitCode::SUCCESS),
         false => Ok(ExitCode::FAILURE),
     }
+}
+
+/// The histories after which each run has found a fault, in order; runs without a find are left out.
+fn search(fault: PlantedFault, runs: u64, histories: u64, first: u64) -> Vec<u64> {
+    let next = AtomicU64::new(0);
+    let counts = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..available_parallelism().map_or(1, NonZero::get) {
+            scope.spawn(|| {
+                plant(Some(fault));
+                loop {
+                    let run = next.fetch_add(1, Ordering::Relaxed);
+                    if run >= runs {
+                        return;
+                    }
+                    let begin = first + run * histories;
+                    let explored = explore(OperatorScenario::new, begin..begin + histories);
+                    if explored.failure.is_some() {
+                        let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
+                        counts.push(explored.histories);
+                    }
+                }
+            });
+        }
+    });
+    let mut counts = counts.into_inner().unwrap_or_else(PoisonError::into_inner);
+    counts.sort_unstable();
+    counts
 }
 
 fn show(out: &mut impl Write, fault: Option<PlantedFault>, seed: u64) -> io::Result<ExitCode> {

@@ -10,7 +10,8 @@ use kopf_core::object::finalizer::is_present;
 use kopf_core::object::path::FieldPath;
 use serde_json::Value;
 
-use super::tracking::{TrackedCall, scope};
+use super::shown::scope;
+use super::tracking::TrackedCall;
 use super::{OperatorScenario, meta};
 use crate::operator::{CoordinationMode, SimulatedOperator, sub_handlers};
 use crate::server::ApiServer;
@@ -37,6 +38,7 @@ impl OperatorScenario {
         for actor in actors {
             self.check_memory(server, actor)?;
         }
+        self.check_children(server, running[0].process())?;
         for actor in actors.iter().filter(|it| !it.runs()) {
             if let Some((uid, at)) = actor.running_background().next() {
                 let details = format!("{at} of {uid}");
@@ -119,7 +121,13 @@ impl OperatorScenario {
         };
         for sub in sub_handlers(&spec.id) {
             let own = finished.iter().rfind(|it| it.handler == sub);
+            // A record of a peer may be left, so that the end of another one is not shown.
+            let is_done = |it: &TrackedCall| {
+                it.handler == sub && it.finished && alike(&path, &it.state, last)
+            };
+            let is_done = self.objects.shared && calls.iter().any(is_done);
             if let Some(own) = own
+                && !is_done
                 && !self.is_handled_by_peer(&finished, own, &path, last)
                 && !alike(&path, &own.state, last)
             {
@@ -175,7 +183,10 @@ impl OperatorScenario {
         let mut calls = finished.iter().enumerate();
         let outdated = calls.find(|(at, call)| {
             let scope = scope(setup, &call.handler);
-            is_creation(call) && is_last(*at, &call.handler) && !alike(&scope, &call.state, last)
+            is_creation(call)
+                && is_last(*at, &call.handler)
+                && !alike(&scope, &call.state, last)
+                && !self.is_handled_by_peer(finished, call, &scope, last)
         });
         outdated.map(|(_, it)| &*it.state)
     }

@@ -27,6 +27,11 @@ const ANNOTATIONS: &str = "kopf.zalando.org/";
 
 impl OperatorScenario {
     pub(super) fn disturb(&mut self, server: &ApiServer, choices: &mut Choices) -> Disturbance {
+        if let Some(kind) = self.plan.child_kind
+            && choices.one_of(4) == 3
+        {
+            return Disturbance::Request(self.disturb_child(kind, choices));
+        }
         let names = &NAMES[..self.plan.names];
         let name = *choices.item(names);
         let processes = match self.plan.mode {

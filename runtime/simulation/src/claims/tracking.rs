@@ -4,18 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kopf_core::cause::{Reason, Subject};
-use kopf_core::handled_states::HandledStates;
-use kopf_core::handler::{HandlerId, HandlerSpec, Trigger};
+use kopf_core::handler::{HandlerId, Trigger};
 use kopf_core::object::ObjectView;
-use kopf_core::object::diff::{Baseline, same};
-use kopf_core::object::finalizer::is_present;
-use kopf_core::object::path::FieldPath;
+use kopf_core::object::diff::same;
 use serde_json::Value;
 
+use super::shown::{ShownEnd, ShownObject, declared, scope};
 use crate::operator::{BegunCall, OperatorSetup, parent_of, sub_handlers};
-use crate::server::{ApiAnswer, ApiRequest};
+use crate::server::{ApiAnswer, ApiRequest, SimulatedPatch, Verb};
 use crate::time::VirtualTime;
 use crate::world::Violation;
+
+/// The conflicts after which a merge patch tests no version any more.
+const MOST_CONFLICTS: u32 = 5;
 
 /// One start of one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,6 +48,8 @@ pub(super) struct TrackedObjects {
     /// Whether states do not show edits: the API server has forgotten former ones, or a webhook
     /// has removed a part of what was written with an edit.
     pub(super) edits_unknown: bool,
+    /// Whether several processes may run at once.
+    pub(super) shared: bool,
     /// The objects that processes have written to since they were asked to stop.
     stopping: BTreeMap<Sender, BTreeSet<String>>,
     /// The daemons and timers that run.
@@ -59,6 +62,8 @@ pub(super) struct TrackedObjects {
 struct SentWrite {
     uid: String,
     has_records: bool,
+    /// Whether it follows so many conflicts that it tests no version.
+    is_forced: bool,
 }
 
 /// The last period in which a process ran, or the pause after it.
@@ -81,6 +86,10 @@ pub(super) struct TrackedObject {
     reads: u32,
     /// The time at which the last of the executed writes of records was sent.
     newest_sent: VirtualTime,
+    /// Whether others have ever removed facts.
+    facts_removed: bool,
+    /// The conflicts of each process since its last write.
+    conflicts: BTreeMap<Sender, u32>,
     /// The executed writes of records: when, and of which process.
     records: Vec<(VirtualTime, usize)>,
 }
@@ -100,17 +109,9 @@ pub(super) struct TrackedCall {
     persisted: Option<VirtualTime>,
     /// Whether others have removed the facts about it, so that the operator may make it again.
     forgotten: bool,
-}
-
-/// What an object says about an attempt that has finished.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ShownEnd {
-    /// It has finished.
-    Finished,
-    /// Another attempt is due, for this state or for another one.
-    Open,
-    /// Nothing: the attempt might never have been made.
-    Unknown,
+    /// Whether its end was rejected, so that it counts as failed. The API server may execute a
+    /// request without an answer later, and the object says that it has finished.
+    refused: bool,
 }
 
 /// The bounds on the writes to one object.
@@ -143,13 +144,12 @@ impl TrackedObjects {
         self.stopping.entry(sender).or_default();
     }
 
-    /// An attempt begins. `shared` says that several processes may run at once.
+    /// An attempt begins.
     pub(super) fn begun(
         &mut self,
         setup: &OperatorSetup,
         sender: Sender,
         call: &BegunCall,
-        shared: bool,
         concurs: impl Fn(Sender) -> bool,
     ) -> Result<(), Violation> {
         let period = self
@@ -171,7 +171,7 @@ impl TrackedObjects {
             let details = format!("{handler} for {}", call.uid);
             return Err(Violation::new("no turn begins after the stop", details));
         }
-        object.check_repetition(setup, sender, period, call, shared)?;
+        object.check_repetition(setup, sender, period, call, self.shared)?;
         object.calls.push(TrackedCall {
             handler: handler.clone(),
             reason: call.reason,
@@ -182,6 +182,7 @@ impl TrackedObjects {
             ended: false,
             persisted: None,
             forgotten: false,
+            refused: false,
         });
         Ok(())
     }
@@ -200,6 +201,7 @@ impl TrackedObjects {
         let call = calls.rfind(|it| it.handler == *handler && it.sender == sender);
         if let Some(call) = call {
             call.ended = true;
+            call.refused |= call.finished && !finished;
             // A write without an answer may be on the object, and be rejected when it is repeated.
             call.finished = finished || call.is_done();
         }
@@ -226,9 +228,12 @@ impl TrackedObjects {
         if let Some(written) = self.stopping.get_mut(&sender).filter(|_| has_records) {
             written.insert(uid.to_owned());
         }
+        let object = self.objects.get(uid);
+        let conflicts = object.and_then(|it| it.conflicts.get(&sender));
         let write = SentWrite {
             uid: uid.to_owned(),
             has_records,
+            is_forced: conflicts.is_some_and(|it| *it >= MOST_CONFLICTS),
         };
         self.sent.insert((sender, call), write);
     }
@@ -246,7 +251,7 @@ impl TrackedObjects {
             .entry(super::meta(object, "uid").to_owned())
             .or_default();
         tracked.disturbances += 1;
-        tracked.compare(setup, object, removes, now);
+        tracked.compare(setup, object, removes, self.shared, now);
     }
 
     /// A write was executed; `removes` says that a webhook may have removed facts from it.
@@ -264,6 +269,12 @@ impl TrackedObjects {
         object.writes += 1;
         object.changes += u32::from(landed.changed && write.has_records);
         object.check_bounds(setup, &write.uid, bounds)?;
+        let conflicts = object.conflicts.entry(landed.sender).or_default();
+        match landed.answer.code {
+            409 => *conflicts += 1,
+            code if code < 300 => *conflicts = 0,
+            _ => {}
+        }
         let Some(answer) = landed
             .answer
             .as_object()
@@ -279,19 +290,20 @@ impl TrackedObjects {
             ));
         }
         // A webhook may remove facts from the write of a daemon, too.
-        object.compare(setup, answer, removes, landed.now);
+        object.compare(setup, answer, removes, self.shared, landed.now);
         if !write.has_records {
             return Ok(());
         }
         if landed.changed {
-            if landed.sent < object.newest_sent {
+            let is_forced = write.is_forced && !tests_version(landed.request);
+            if landed.sent < object.newest_sent && !is_forced {
                 let details = format!(
                     "a write to {} that was sent at {}, before one that was executed",
                     write.uid, landed.sent
                 );
                 return Err(Violation::new("a late write changes nothing", details));
             }
-            object.newest_sent = landed.sent;
+            object.newest_sent = object.newest_sent.max(landed.sent);
             object.records.push((landed.now, landed.sender.process));
         }
         match self.edits_unknown {
@@ -418,7 +430,7 @@ impl TrackedObject {
             let mut done = self.calls.iter().filter(|it| it.handler == *id);
             let creates = |it: &TrackedCall| {
                 let is_shown = !(setup.progress_in_status && it.forgotten);
-                it.is_done() && it.reason == Reason::Create && is_shown
+                it.is_done() && !it.refused && it.reason == Reason::Create && is_shown
             };
             if done.any(|it| creates(it) && is_undisputed(it)) {
                 let details = format!("{id} for {}", call.uid);
@@ -427,7 +439,10 @@ impl TrackedObject {
         }
         let deletes = |reason: Reason| reason == Reason::Delete;
         // Each start of an operator resumes each object, and its deletion has another handling.
-        let is_due = call.initial && resumes && last.sender != sender;
+        // The end of a cycle removes the record of a resume handler. If its answer comes after a
+        // pause, nothing says that the handler has finished.
+        let is_same_period = last.sender == sender && last.period.number == period.number;
+        let is_due = call.initial && resumes && !is_same_period;
         // Progress in the status takes two requests: if the second one is rejected, or the object
         // is not written otherwise, the first one may have removed the records of others.
         // The sub-handlers of an attempt that is cut off, or cannot be written, are called again.
@@ -437,17 +452,19 @@ impl TrackedObject {
             && !last.forgotten
             && !setup.progress_in_status;
         let is_shown = last.persisted.is_some() && !(setup.progress_in_status && last.forgotten);
-        let known = last.finished && (is_shown || remembered);
+        let known = last.finished && !last.refused && (is_shown || remembered);
         let is_other = deletes(last.reason) != deletes(call.reason);
         if !known || is_due || is_other || !is_undisputed(last) {
             return Ok(());
         }
         let path = scope(setup, id);
         let is_alike = |it: &TrackedCall| same(path.resolve(&it.state), path.resolve(&call.state));
-        // A handler is called again for sub-handlers that have not handled the state.
+        // A handler is called again for sub-handlers that have not handled the state, and for those
+        // whose end a peer has replaced by one of its own.
         let sub_is_done = |sub: HandlerId| {
             let finished = |it: &&TrackedCall| it.handler == sub && it.finished;
-            self.calls.iter().rfind(finished).is_some_and(is_alike)
+            let last = self.calls.iter().rfind(finished);
+            last.is_some_and(|it| is_alike(it) && is_undisputed(it))
         };
         if is_alike(last) && sub_handlers(id).all(sub_is_done) {
             let details = format!("{id} for {}", call.uid);
@@ -476,37 +493,60 @@ impl TrackedObject {
     }
 
     /// Compares the attempts with what the object says about them.
-    fn compare(&mut self, setup: &OperatorSetup, object: &Value, removes: bool, now: VirtualTime) {
-        let mut compared: Vec<HandlerId> = Vec::new();
+    fn compare(
+        &mut self,
+        setup: &OperatorSetup,
+        object: &Value,
+        removes: bool,
+        shared: bool,
+        now: VirtualTime,
+    ) {
+        let shown = ShownObject::new(setup, object);
+        self.facts_removed |= removes;
+        let facts_removed = self.facts_removed;
+        for call in self.calls.iter_mut().filter(|it| it.refused) {
+            let by_record = shown.by_record(&call.handler);
+            let is_shown = match by_record {
+                Some(end) => end == ShownEnd::Finished,
+                None => call.is_shown_by_base(&shown),
+            };
+            call.finished |= is_shown;
+        }
         for at in (0..self.calls.len()).rev() {
-            let call = &mut self.calls[at];
-            if !call.ended || !call.finished || compared.contains(&call.handler) {
+            let (earlier, later) = self.calls.split_at_mut(at + 1);
+            let Some((call, earlier)) = earlier.split_last_mut() else {
+                return;
+            };
+            let is_end = |it: &TrackedCall| it.ended && it.finished;
+            // Only the last end of a handler is shown.
+            let is_outdated = |it: &TrackedCall| is_end(it) && it.handler == call.handler;
+            if !is_end(call) || later.iter().any(is_outdated) {
                 continue;
             }
-            compared.push(call.handler.clone());
-            match call.shown_by(setup, object) {
-                ShownEnd::Finished => {
-                    call.persisted = call.persisted.or(Some(now));
-                    call.forgotten = false;
-                }
-                ShownEnd::Open => {
+            let of_handler = earlier.iter_mut().filter(|it| it.handler == call.handler);
+            match shown.by_record(&call.handler) {
+                Some(ShownEnd::Finished) => call.shown_finished(now),
+                Some(_) => {
                     // The second request of a write may have been rejected after the first one.
-                    call.forgotten |= setup.progress_in_status;
+                    // Or others have removed the last handled state that its note names.
+                    call.forgotten |= setup.progress_in_status || facts_removed;
                     // What others remove is the base, which showed the end of earlier cycles.
-                    let handler = call.handler.clone();
-                    let calls = self.calls[..=at].iter_mut();
-                    calls
-                        .filter(|it| it.handler == handler)
-                        .for_each(|it| it.forgotten |= removes);
+                    of_handler.for_each(|it| it.forgotten |= removes);
                 }
-                ShownEnd::Unknown => {
+                None if call.is_shown_by_base(&shown) => call.shown_finished(now),
+                None => {
                     call.forgotten |= removes;
-                    let handler = call.handler.clone();
-                    let calls = self.calls[..=at].iter_mut();
-                    let of_handler = calls.filter(|it| it.handler == handler);
-                    of_handler
-                        .filter(|it| it.shown_by(setup, object) == ShownEnd::Unknown)
-                        .for_each(|it| it.persisted = None);
+                    call.persisted = None;
+                    let process = call.sender.process;
+                    for it in of_handler {
+                        // A peer that stood still may write an end that is older than this one.
+                        let is_of_peer = shared && it.sender.process != process && is_end(it);
+                        match it.is_shown_by_base(&shown) {
+                            true if is_of_peer => it.shown_finished(now),
+                            true => {}
+                            false => it.persisted = None,
+                        }
+                    }
                 }
             }
         }
@@ -543,66 +583,27 @@ impl TrackedCall {
         self.finished && self.persisted.is_some()
     }
 
-    /// What an object says about the attempt.
-    fn shown_by(&self, setup: &OperatorSetup, object: &Value) -> ShownEnd {
-        let view = ObjectView::new(object);
-        if let Some(record) = setup.persistence.progress.fetch(&self.handler, view) {
-            return match record.is_finished() && !is_for_another_base(setup, &self.handler, view) {
-                true => ShownEnd::Finished,
-                false => ShownEnd::Open,
-            };
-        }
-        let is_shown = match (self.reason, setup.persistence.baseline(view)) {
-            (Reason::Delete, _) => {
-                view.is_being_deleted() && !is_present(view, &setup.persistence.finalizer)
-            }
-            // The base was there before a resume handler was called.
-            (Reason::Resume, _) | (_, Baseline::Absent) => false,
-            // A handler of updates, too, may be excused from one for a while by its record.
-            (Reason::Create, _) if !handles_updates(setup, &self.handler) => true,
-            (_, Baseline::Known(base)) => {
-                let path = scope(setup, &self.handler);
-                same(path.resolve(base.as_value()), path.resolve(&self.state))
-            }
-            (_, Baseline::Hashed(_)) => false,
-        };
-        match is_shown {
-            true => ShownEnd::Finished,
-            false => ShownEnd::Unknown,
-        }
+    fn shown_finished(&mut self, now: VirtualTime) {
+        self.persisted = self.persisted.or(Some(now));
+        self.forgotten = false;
+    }
+
+    /// Whether an object that has no record of the handler says that the attempt has finished.
+    fn is_shown_by_base(&self, shown: &ShownObject<'_>) -> bool {
+        let end = shown.without_record(&self.handler, self.reason, &self.state);
+        end == ShownEnd::Finished
     }
 }
 
-/// Whether the note of a handler was written with another base, so that the state it saw is not
-/// known: with progress in the status, a write takes two requests.
-fn is_for_another_base(setup: &OperatorSetup, id: &HandlerId, view: ObjectView<'_>) -> bool {
-    let Some(notes) = setup.persistence.progress.fetch_handled_states(view) else {
-        return false;
-    };
-    let base = setup.persistence.baseline(view);
-    HandledStates::decode(&notes, &base, view.uid().unwrap_or_default()).is_none()
-        && HandledStates::stamps(&notes).contains_key(id)
-}
-
-/// The declarations of a handler, or of the one that has registered it.
-pub(super) fn declared<'a>(
-    setup: &'a OperatorSetup,
-    id: &'a HandlerId,
-) -> impl Iterator<Item = &'a HandlerSpec> {
-    let declared = parent_of(id.as_str()).unwrap_or(id.as_str());
-    let handlers = setup.registry.handlers().iter();
-    let handlers = handlers.map(|it| &**it);
-    handlers.filter(move |it| it.id.as_str() == declared)
-}
-
-fn handles_updates(setup: &OperatorSetup, id: &HandlerId) -> bool {
-    declared(setup, id).any(|it| matches!(it.trigger, Trigger::Update | Trigger::Field))
-}
-
-/// The part of the state that a handler is about.
-pub(super) fn scope(setup: &OperatorSetup, id: &HandlerId) -> FieldPath {
-    let field = declared(setup, id).find_map(|it| it.field().cloned());
-    field.unwrap_or_default()
+/// Whether a merge patch is refused if the object has another version.
+fn tests_version(request: &ApiRequest) -> bool {
+    match &request.verb {
+        Verb::Patch {
+            patch: SimulatedPatch::Merge(patch),
+            ..
+        } => patch.pointer("/metadata/resourceVersion").is_some(),
+        _ => true,
+    }
 }
 
 /// No edit is made twice.

@@ -36,6 +36,31 @@ pub enum OperatorFact {
         /// Whether it may carry records of handlers.
         has_records: bool,
     },
+    /// A call of `reconcile` has begun.
+    ReconcileBegun {
+        /// The object.
+        uid: &'static str,
+        /// The state of the object.
+        state: Arc<Value>,
+        /// The names of the children that it wants.
+        wanted: Vec<String>,
+    },
+    /// A call of `reconcile` has applied its children, or has failed.
+    ReconcileEnded {
+        /// The object.
+        uid: &'static str,
+        /// Whether all children are applied.
+        succeeded: bool,
+    },
+    /// A request to change or to delete a child is sent.
+    ChildSent {
+        /// The owner.
+        uid: &'static str,
+        /// The child.
+        name: Arc<str>,
+        /// Whether it is deleted.
+        deletes: bool,
+    },
     /// Event handlers were called.
     EventCalled {
         /// The object.
@@ -115,6 +140,25 @@ impl fmt::Display for OperatorFact {
             }
             Self::CallCut { uid } => write!(formatter, "a call for {uid} is cut off"),
             Self::Sent { uid, call, .. } => write!(formatter, "request {call} is for {uid}"),
+            Self::ReconcileBegun { uid, state, wanted } => {
+                let state = &state["spec"];
+                write!(
+                    formatter,
+                    "reconcile is called for {uid}: {state}, wants {wanted:?}"
+                )
+            }
+            Self::ReconcileEnded { uid, succeeded } => {
+                let end = if *succeeded {
+                    "has applied all"
+                } else {
+                    "has failed"
+                };
+                write!(formatter, "reconcile {end} for {uid}")
+            }
+            Self::ChildSent { uid, name, deletes } => {
+                let verb = if *deletes { "deletes" } else { "applies" };
+                write!(formatter, "{verb} the child {name} of {uid}")
+            }
             Self::EventCalled { uid, event_type } => {
                 write!(
                     formatter,

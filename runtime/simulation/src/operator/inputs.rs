@@ -17,20 +17,19 @@ impl SimulatedOperator {
                 self.coordinate(step);
             }
             Some(CallPurpose::Leave) => self.exit(),
-            Some(CallPurpose::List) => {
+            Some(CallPurpose::List(role)) => {
+                let stream = self.stream_mut(role);
                 let step = match outcome {
                     CallOutcome::Answered(ApiAnswer {
                         body: AnswerBody::List(list),
                         ..
-                    }) => self.stream.page_arrived(list),
-                    CallOutcome::Answered(answer) => {
-                        self.stream.list_failed(retry_after(&answer), 0.5)
-                    }
+                    }) => stream.page_arrived(list),
+                    CallOutcome::Answered(answer) => stream.list_failed(retry_after(&answer), 0.5),
                     CallOutcome::ConnectionLost | CallOutcome::TimedOut => {
-                        self.stream.list_failed(None, 0.5)
+                        stream.list_failed(None, 0.5)
                     }
                 };
-                self.go_on_with_stream(step);
+                self.go_on_with_stream(role, step);
             }
             Some(CallPurpose::Worker(key)) => self.worker_answered(&key, outcome),
             Some(CallPurpose::Background(it)) => {
@@ -42,12 +41,12 @@ impl SimulatedOperator {
     pub(super) fn watched(&mut self, watch: u64, event: ServerEvent) {
         match self.watches.get(&watch) {
             None => {}
-            Some(WatchPurpose::Stream) => {
+            Some(&WatchPurpose::Stream(role)) => {
                 if event.event_type == ServerEventType::Error {
                     self.watches.remove(&watch);
                 }
-                let step = self.stream.event_arrived(event);
-                self.go_on_with_stream(step);
+                let step = self.stream_mut(role).event_arrived(event);
+                self.go_on_with_stream(role, step);
             }
             Some(WatchPurpose::Coordination) => {
                 if event.event_type == ServerEventType::Error {
@@ -81,9 +80,9 @@ impl SimulatedOperator {
     pub(super) fn watch_ended(&mut self, watch: u64, failure: Option<ApiAnswer>) {
         match self.watches.remove(&watch) {
             None => {}
-            Some(WatchPurpose::Stream) => {
-                let step = self.stream.watch_ended(failure);
-                self.go_on_with_stream(step);
+            Some(WatchPurpose::Stream(role)) => {
+                let step = self.stream_mut(role).watch_ended(failure);
+                self.go_on_with_stream(role, step);
             }
             Some(WatchPurpose::Coordination) => {
                 self.set_timer(TimerPurpose::WatchCoordination, Duration::from_secs(1));
@@ -104,15 +103,15 @@ impl SimulatedOperator {
         }
         match self.timers.remove(&timer) {
             None => {}
-            Some(TimerPurpose::Stream) => {
-                let step = self.stream.begin();
-                self.go_on_with_stream(step);
+            Some(TimerPurpose::Stream(role)) => {
+                let step = self.stream_mut(role).begin();
+                self.go_on_with_stream(role, step);
             }
-            Some(TimerPurpose::Sent) => {
-                if let Some(event) = self.stream.sending.clone() {
-                    self.received(event);
-                    let step = self.stream.sent();
-                    self.go_on_with_stream(step);
+            Some(TimerPurpose::Sent(role)) => {
+                if let Some(event) = self.stream_mut(role).sending.clone() {
+                    self.event_received(role, event);
+                    let step = self.stream_mut(role).sent();
+                    self.go_on_with_stream(role, step);
                 }
             }
             Some(TimerPurpose::Coordination) => self.go_on_with_coordination(),

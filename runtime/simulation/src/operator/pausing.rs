@@ -7,7 +7,8 @@ use kopf_core::queue::PauseReading;
 
 use super::coordination::uptime;
 use super::{
-    CallPurpose, OperatorFact, SimulatedKey, SimulatedOperator, TimerPurpose, WatchPurpose,
+    CallPurpose, OperatorFact, SimulatedKey, SimulatedOperator, StreamRole, TimerPurpose,
+    WatchPurpose,
 };
 use crate::world::ActorEffect;
 
@@ -44,20 +45,28 @@ impl SimulatedOperator {
         if self.stream.epoch == epoch {
             return;
         }
-        self.stream.restart(epoch);
-        self.calls.retain(|_, it| *it != CallPurpose::List);
+        for role in [StreamRole::Objects, StreamRole::Children] {
+            if role == StreamRole::Objects || self.has_children() {
+                self.restart_stream_of(role, epoch);
+            }
+        }
+    }
+
+    fn restart_stream_of(&mut self, role: StreamRole, epoch: Option<u64>) {
+        self.stream_mut(role).restart(epoch);
+        self.calls.retain(|_, it| *it != CallPurpose::List(role));
         let open = self
             .watches
             .iter()
-            .find(|(_, it)| **it == WatchPurpose::Stream);
+            .find(|(_, it)| **it == WatchPurpose::Stream(role));
         if let Some((&watch, _)) = open {
             self.watches.remove(&watch);
             self.effects.push(ActorEffect::CloseWatch { watch });
         }
-        let of_stream = |it: &TimerPurpose| matches!(it, TimerPurpose::Stream | TimerPurpose::Sent);
-        self.timers.retain(|_, it| !of_stream(it));
-        let step = self.stream.begin();
-        self.go_on_with_stream(step);
+        let of_stream = [TimerPurpose::Stream(role), TimerPurpose::Sent(role)];
+        self.timers.retain(|_, it| !of_stream.contains(it));
+        let step = self.stream_mut(role).begin();
+        self.go_on_with_stream(role, step);
     }
 
     /// The lease has ended: nothing that waits goes on.
@@ -76,8 +85,9 @@ impl SimulatedOperator {
         loop {
             self.follow_pauses();
             self.perform_background();
-            let open =
-                !self.options.setup.has_index || self.stream.listed == Some(self.queue.epoch());
+            let epoch = Some(self.queue.epoch());
+            let open = (!self.options.setup.has_index || self.stream.listed == epoch)
+                && (!self.has_children() || self.child_stream.listed == epoch);
             let limit = self.options.behaviour.worker_limit;
             let is_full = limit.is_some_and(|limit| self.workers.len() >= limit);
             let may_start = !self.queue.is_paused() && open && !is_full && self.stop.is_none();

@@ -13,8 +13,10 @@ use kopf_core::handler::watch_selectors::WatchSelectors;
 use kopf_core::handler::{HandlerId, HandlerSpec, Trigger};
 use kopf_core::lifecycle::Lifecycle;
 use kopf_core::object::path::FieldPath;
+use kopf_core::outcome::{HandlerFailure, Outcome};
 use kopf_core::persistence::Persistence;
 use kopf_core::progress::status::StatusProgress;
+use serde_json::{Value, json};
 
 /// The label that some handlers ask for.
 pub(crate) const LABEL: &str = "on";
@@ -278,6 +280,29 @@ pub(crate) fn is_parent(id: &str) -> bool {
 pub(crate) fn parent_of(id: &str) -> Option<&str> {
     let (parent, name) = id.rsplit_once('/')?;
     SUBS.contains(&name).then_some(parent)
+}
+
+// === impl CallEnding ===
+
+impl CallEnding {
+    /// The outcome of the call with this number.
+    pub(super) fn outcome(self, number: u64) -> Outcome {
+        let message = "planned".to_owned();
+        Outcome::Error(match self {
+            Self::Succeeds => return Outcome::Success(Value::Null),
+            Self::Delivers => return Outcome::Success(json!({"number": number})),
+            Self::RetriesAtOnce => HandlerFailure::Temporary {
+                message,
+                delay: None,
+            },
+            Self::RetriesLater => HandlerFailure::Temporary {
+                message,
+                delay: Some(Duration::from_secs(3 + number % 10)),
+            },
+            Self::FailsSomehow => HandlerFailure::Other { message },
+            Self::FailsForGood => HandlerFailure::Permanent { message },
+        })
+    }
 }
 
 // === impl Behaviour ===

@@ -31,6 +31,8 @@ pub(crate) struct SimulatedStream {
     pub(crate) epoch: Option<u64>,
     /// The epoch of the last complete list.
     pub(crate) listed: Option<u64>,
+    /// The version of a list that has just ended.
+    pub(crate) ended_list: Option<String>,
     /// The event on its way to the queue, which takes its time.
     pub(crate) sending: Option<KeyedEvent<SimulatedKey>>,
     /// What the API server has sent meanwhile.
@@ -80,6 +82,7 @@ impl SimulatedStream {
             state: StreamPhase::Unlisted,
             epoch: None,
             listed: None,
+            ended_list: None,
             sending: None,
             arrived: VecDeque::new(),
         }
@@ -163,6 +166,7 @@ impl SimulatedStream {
                     self.known.remove_missing();
                     self.arrived.push_front(Arrived::BeginWatch);
                     self.arrived.push_front(Arrived::Deletions);
+                    self.ended_list = Some(version.clone());
                     self.state = StreamPhase::Listed(version);
                     self.listed = self.epoch;
                     SimulatedStreamStep::Nothing

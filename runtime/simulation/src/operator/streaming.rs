@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_core::cause::Subject;
+use kopf_core::children::OPERATOR_LABEL;
 use kopf_core::handler::Trigger;
 use kopf_core::object::ObjectView;
 use kopf_core::watch::WatchEventType;
@@ -11,8 +12,9 @@ use kopf_core::watch::batch::{BatchMode, QueuedEvent};
 use kopf_core::watch::known_objects::KeyedEvent;
 
 use super::queueing::SimulatedRules;
+use super::reconciling::OPERATOR_NAME;
 use super::stream::SimulatedStreamStep;
-use super::{CallPurpose, SimulatedKey, SimulatedOperator, TimerPurpose, WatchPurpose};
+use super::{CallPurpose, SimulatedKey, SimulatedOperator, StreamRole, TimerPurpose, WatchPurpose};
 use crate::server::{ListOptions, Verb, WatchOptions};
 
 /// The page size of lists.
@@ -22,34 +24,47 @@ const PAGE: u32 = 2;
 const SLOW_SEND: Duration = Duration::from_millis(1_500);
 
 impl SimulatedOperator {
-    pub(super) fn go_on_with_stream(&mut self, step: SimulatedStreamStep) {
+    pub(super) fn go_on_with_stream(&mut self, role: StreamRole, step: SimulatedStreamStep) {
         let mut step = step;
+        let (kind, labels) = match (role, self.options.child_kind) {
+            (StreamRole::Objects, _) => {
+                let labels = self.options.setup.selectors.label_selector();
+                (self.options.kind, labels)
+            }
+            (StreamRole::Children, Some(kind)) => {
+                (kind, Some(format!("{OPERATOR_LABEL}={OPERATOR_NAME}")))
+            }
+            (StreamRole::Children, None) => return,
+        };
         loop {
+            if role == StreamRole::Children {
+                self.children_listed();
+            }
             step = match step {
                 SimulatedStreamStep::Nothing => return,
                 SimulatedStreamStep::List(continue_token) => {
                     let options = ListOptions {
-                        labels: self.options.setup.selectors.label_selector(),
+                        labels,
                         limit: Some(PAGE),
                         continue_token,
                         ..ListOptions::default()
                     };
-                    self.send(CallPurpose::List, self.options.kind, Verb::List(options));
+                    self.send(CallPurpose::List(role), kind, Verb::List(options));
                     return;
                 }
                 SimulatedStreamStep::Watch(version) => {
                     let options = WatchOptions {
-                        labels: self.options.setup.selectors.label_selector(),
+                        labels,
                         resource_version: Some(version),
                         bookmarks: true,
                         timeout: Some(Duration::from_secs(290)),
                         ..WatchOptions::default()
                     };
-                    self.watch(WatchPurpose::Stream, self.options.kind, options);
+                    self.watch(WatchPurpose::Stream(role), kind, options);
                     return;
                 }
                 SimulatedStreamStep::Wait(pause) => {
-                    return self.set_timer(TimerPurpose::Stream, pause);
+                    return self.set_timer(TimerPurpose::Stream(role), pause);
                 }
                 SimulatedStreamStep::Send(event) => {
                     let number = self.number();
@@ -57,22 +72,30 @@ impl SimulatedOperator {
                     if self.options.behaviour.is_slow(words) {
                         let is_deletion = event.1.event_type == WatchEventType::Deleted;
                         let times = if is_deletion { 4 } else { 1 };
-                        return self.set_timer(TimerPurpose::Sent, SLOW_SEND * times);
+                        return self.set_timer(TimerPurpose::Sent(role), SLOW_SEND * times);
                     }
-                    self.received(event);
-                    self.stream.sent()
+                    self.event_received(role, event);
+                    self.stream_mut(role).sent()
                 }
             };
         }
     }
 
+    pub(super) fn event_received(&mut self, role: StreamRole, event: KeyedEvent<SimulatedKey>) {
+        match role {
+            StreamRole::Objects => self.received(event),
+            StreamRole::Children => self.child_received(event),
+        }
+    }
+
     /// An event has reached the index and the queue.
-    pub(super) fn received(&mut self, (key, state): KeyedEvent<SimulatedKey>) {
+    fn received(&mut self, (key, state): KeyedEvent<SimulatedKey>) {
         if self.options.setup.has_index {
             self.update_index(&key, state.event_type, &state.text);
         }
         if state.event_type != WatchEventType::Deleted {
             self.background.update_latest(&key, &state.text);
+            self.children.update_owner(&key, &state.text);
         }
         let mode = self.batch_mode();
         let number = self.number();

@@ -8,13 +8,12 @@ use kopf_core::handler::{HandlerSpec, Trigger};
 use kopf_core::machine::answer::Answer;
 use kopf_core::machine::memory::ObjectMemory;
 use kopf_core::machine::object::{
-    EventPatch, HandlerCall, KeptState, ObjectEffect, ObjectInput, ObjectMachine, ObjectReport,
-    ObjectRules, Rest,
+    BackgroundView, EventPatch, HandlerCall, KeptState, ObjectEffect, ObjectInput, ObjectMachine,
+    ObjectReport, ObjectRules, Rest,
 };
 use kopf_core::machine::request::ObjectRequest;
 use kopf_core::object::ObjectView;
 use kopf_core::object::patch::ObjectPatch;
-use kopf_core::outcome::{HandlerFailure, Outcome};
 use kopf_core::queue::{FinishedWork, StartedWork};
 use kopf_core::turn::Turn;
 use kopf_core::turn::sub::SubTurn;
@@ -26,6 +25,7 @@ use serde_json::{Value, json};
 use super::coordination::uptime;
 use super::key::SimulatedKey;
 use super::queueing::{KeptObject, SimulatedRules};
+use super::reconciling::{SimulatedPrune, SimulatedReconcile, reconcile_rules};
 use super::setup::{
     BACKOFF, CallEnding, CallPatch, ERROR_DELAYS, LABEL, OperatorSetup, is_parent, sub_handlers,
 };
@@ -58,12 +58,16 @@ enum WorkerWait {
     },
     /// The end of a call of a handler.
     Call(Box<ObjectInput>),
+    /// An answer about a child.
+    Reconcile(Box<SimulatedReconcile>),
+    /// The answer to the deletion of a child.
+    Prune(Box<SimulatedPrune>),
 }
 
 // === impl Worker ===
 
 impl Worker {
-    /// The time at which it began.
+    /// The time at which it began, or began its last turn with handlers.
     pub(super) fn begun(&self) -> Duration {
         self.begun
     }
@@ -79,7 +83,8 @@ impl SimulatedOperator {
             status_endpoint: setup.status_endpoint,
             selective: !setup.selectors.is_empty(),
             needs_each_event: setup.needs_each_event,
-            has_background: !setup.background.is_empty(),
+            has_background: !setup.background.is_empty() || self.has_children(),
+            reconcile: self.has_children().then(reconcile_rules),
             lifecycle: &setup.lifecycle,
             default_backoff: BACKOFF,
             error_delays: &ERROR_DELAYS,
@@ -104,9 +109,42 @@ impl SimulatedOperator {
     }
 
     pub(super) fn worker_answered(&mut self, key: &Arc<SimulatedKey>, outcome: CallOutcome) {
-        let Some(worker) = self.workers.remove(key) else {
+        let Some(mut worker) = self.workers.remove(key) else {
             return;
         };
+        let waits = std::mem::replace(&mut worker.waits, WorkerWait::Nothing);
+        let waits = match waits {
+            WorkerWait::Reconcile(_) | WorkerWait::Prune(_) if !self.may_write() => {
+                worker.waits = waits;
+                self.workers.insert(Arc::clone(key), worker);
+                return self.cut_worker(key);
+            }
+            WorkerWait::Reconcile(mut call) => {
+                match self.go_on_with_reconcile(key, &mut call, Some(outcome)) {
+                    Some(input) => return self.drive(Arc::clone(key), worker, input),
+                    None => WorkerWait::Reconcile(call),
+                }
+            }
+            WorkerWait::Prune(mut call) => {
+                match self.go_on_with_prune(key, &mut call, Some(outcome)) {
+                    Some(input) => return self.drive(Arc::clone(key), worker, input),
+                    None => WorkerWait::Prune(call),
+                }
+            }
+            waits => return self.request_answered(key, worker, waits, outcome),
+        };
+        worker.waits = waits;
+        self.workers.insert(Arc::clone(key), worker);
+    }
+
+    fn request_answered(
+        &mut self,
+        key: &Arc<SimulatedKey>,
+        mut worker: Worker,
+        waits: WorkerWait,
+        outcome: CallOutcome,
+    ) {
+        worker.waits = waits;
         let answer = match worker.machine.effect() {
             _ if !self.may_write() => Answer::LeaseEnded,
             ObjectEffect::Send(request) => requests::answer(&request, outcome),
@@ -152,6 +190,14 @@ impl SimulatedOperator {
             return;
         };
         let input = match &worker.waits {
+            WorkerWait::Reconcile(call) => {
+                self.cut_reconcile(key, call);
+                ObjectInput::LeaseEnded
+            }
+            WorkerWait::Prune(call) => {
+                self.cut_prune(call);
+                ObjectInput::LeaseEnded
+            }
             WorkerWait::Answer | WorkerWait::Pause { .. } => {
                 ObjectInput::Answer(Answer::LeaseEnded)
             }
@@ -179,6 +225,9 @@ impl SimulatedOperator {
             worker.machine.step(&mut worker.memory, input, &now);
             if worker.machine.has_begun_turns() {
                 worker.batch = None;
+            }
+            if matches!(worker.machine.effect(), ObjectEffect::ReportTurn(_)) {
+                worker.begun = uptime(self.clock);
             }
             let performed = self.perform(&key, &worker);
             input = match performed {
@@ -230,7 +279,8 @@ impl SimulatedOperator {
             }
             ObjectEffect::ParseKept(KeptObject::Unread) => ObjectInput::Parsed(Ok(None)),
             ObjectEffect::ParseLatest => {
-                ObjectInput::Parsed(Ok(self.background.latest(key).cloned()))
+                let latest = self.background.latest(key);
+                ObjectInput::Parsed(Ok(latest.or(self.children.latest(key)).cloned()))
             }
             ObjectEffect::Send(_) if !self.may_write() => ObjectInput::Answer(Answer::LeaseEnded),
             ObjectEffect::Send(request) => {
@@ -247,7 +297,7 @@ impl SimulatedOperator {
                 ObjectInput::EventHandlersCalled(Ok(self.call_event_handlers(key, worker)))
             }
             ObjectEffect::Reconcile(view) => ObjectInput::Reconciled {
-                holds: self.background.reconcile(key, &view, now),
+                holds: self.reconcile_background(key, &view),
             },
             ObjectEffect::Call {
                 turn,
@@ -266,24 +316,57 @@ impl SimulatedOperator {
                 object,
                 replaces_newer,
             } => {
-                match replaces_newer {
-                    true => self.background.replace_latest(key, object),
-                    false => self.background.update_latest(key, object),
-                }
+                self.show_latest(key, object, replaces_newer);
                 ObjectInput::Continue
             }
             ObjectEffect::StopBackground => {
                 self.background.object_gone(key, now);
+                self.children.owner_gone(key);
                 ObjectInput::Continue
             }
             ObjectEffect::Report(report) => {
                 self.report_problem(key, report);
                 ObjectInput::Continue
             }
+            ObjectEffect::CallReconcile(attempt) => {
+                return match self.begin_reconcile(key, &attempt) {
+                    Ok(input) => Performed::Input(input),
+                    Err(call) => Performed::Waits(WorkerWait::Reconcile(call)),
+                };
+            }
+            ObjectEffect::PruneChildren => {
+                return match self.begin_prune(key) {
+                    Ok(input) => Performed::Input(input),
+                    Err(call) => Performed::Waits(WorkerWait::Prune(call)),
+                };
+            }
             ObjectEffect::ReportRequest(_)
             | ObjectEffect::ReportTurn(_)
             | ObjectEffect::ReportCycleEnd { .. } => ObjectInput::Continue,
         })
+    }
+
+    /// Starts and stops daemons and timers; returns whether the object needs the finalizer.
+    fn reconcile_background(&mut self, key: &Arc<SimulatedKey>, view: &BackgroundView<'_>) -> bool {
+        if self.has_children() {
+            let state = Arc::new(view.object.clone());
+            self.children.show_owner(key, &state);
+        }
+        self.background.reconcile(key, view, uptime(self.clock))
+    }
+
+    /// Shows the newest state to daemons, timers and the children of an object.
+    fn show_latest(&mut self, key: &Arc<SimulatedKey>, object: &Arc<Value>, replaces_newer: bool) {
+        match replaces_newer {
+            true => {
+                self.background.replace_latest(key, object);
+                self.children.replace_owner(key, object);
+            }
+            false => {
+                self.background.update_latest(key, object);
+                self.children.update_owner(key, object);
+            }
+        }
     }
 
     fn report_problem(&mut self, key: &SimulatedKey, report: &ObjectReport) {
@@ -376,7 +459,7 @@ impl SimulatedOperator {
         let ending = behaviour.ending(key.uid, id, words, attempt.retry);
         let spec_state = &change.new.as_value()["spec"];
         let writes = writes(behaviour.patch(key.uid, id, words), spec_state, token);
-        let mut outcome = outcome(ending, number);
+        let mut outcome = ending.outcome(number);
         let mut subs = Vec::new();
         if is_parent(id) && ending == CallEnding::Succeeds {
             let sub = self.call_subs(key, turn, spec);
@@ -421,7 +504,7 @@ impl SimulatedOperator {
             let words = (self.options.run << 32) + number;
             let behaviour = self.options.behaviour;
             let ending = behaviour.ending(key.uid, spec.id.as_str(), words, attempt.retry);
-            let consequence = sub.finish(&spec.id, outcome(ending, number), BACKOFF, now);
+            let consequence = sub.finish(&spec.id, ending.outcome(number), BACKOFF, now);
             self.report(OperatorFact::CallEnded {
                 uid: key.uid,
                 handler: spec.id.clone(),
@@ -453,24 +536,6 @@ enum Performed {
     Input(ObjectInput),
     Waits(WorkerWait),
     Rests(Rest),
-}
-
-fn outcome(ending: CallEnding, number: u64) -> Outcome {
-    let message = "planned".to_owned();
-    Outcome::Error(match ending {
-        CallEnding::Succeeds => return Outcome::Success(Value::Null),
-        CallEnding::Delivers => return Outcome::Success(json!({"number": number})),
-        CallEnding::RetriesAtOnce => HandlerFailure::Temporary {
-            message,
-            delay: None,
-        },
-        CallEnding::RetriesLater => HandlerFailure::Temporary {
-            message,
-            delay: Some(Duration::from_secs(3 + number % 10)),
-        },
-        CallEnding::FailsSomehow => HandlerFailure::Other { message },
-        CallEnding::FailsForGood => HandlerFailure::Permanent { message },
-    })
 }
 
 /// An edit that must not be made twice.

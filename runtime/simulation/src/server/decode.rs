@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::answer::{Failure, FieldError};
-use super::kind::{KindDefinition, UpdateStrategy};
+use super::kind::{KindDefinition, WriteStrategy};
 use super::metadata::{self, TypeMismatch};
 use super::object_view::text_of;
 
@@ -58,7 +58,7 @@ pub(crate) fn body(definition: &KindDefinition, new: &mut Value) -> Result<(), D
             "couldn't get version/kind; json parse error".to_owned(),
         ));
     }
-    let custom = definition.strategy == UpdateStrategy::Custom;
+    let custom = definition.strategy == WriteStrategy::Custom;
     match new["kind"].as_str().unwrap_or_default() {
         "" if custom => {
             let body = new.to_string().replace('"', "\\\"");
@@ -89,7 +89,7 @@ pub(crate) fn body(definition: &KindDefinition, new: &mut Value) -> Result<(), D
 
 /// Reads the result of a patch or a webhook.
 pub(crate) fn patched(definition: &KindDefinition, new: &mut Value) -> Result<(), DecodeFailure> {
-    if definition.strategy != UpdateStrategy::Custom
+    if definition.strategy != WriteStrategy::Custom
         && let Some((field, wanted)) = definition.schema.first_mismatch(new, "")
     {
         let wanted = if wanted == "integer" {
@@ -120,10 +120,10 @@ pub(crate) fn patched(definition: &KindDefinition, new: &mut Value) -> Result<()
 }
 
 /// Built-in kinds are structs: a text is never null, an empty map is none, a struct always there.
-fn fill_structs(strategy: UpdateStrategy, fields: &mut Map<String, Value>) {
+fn fill_structs(strategy: WriteStrategy, fields: &mut Map<String, Value>) {
     match strategy {
-        UpdateStrategy::Custom | UpdateStrategy::Namespace => {}
-        UpdateStrategy::ConfigMap => {
+        WriteStrategy::Custom | WriteStrategy::Namespace => {}
+        WriteStrategy::ConfigMap => {
             for name in ["data", "binaryData"] {
                 if let Some(Value::Object(texts)) = fields.get_mut(name) {
                     for text in texts.values_mut().filter(|it| it.is_null()) {
@@ -135,7 +135,7 @@ fn fill_structs(strategy: UpdateStrategy, fields: &mut Map<String, Value>) {
                 }
             }
         }
-        UpdateStrategy::Lease => {
+        WriteStrategy::Lease => {
             let spec = fields.entry("spec").or_insert(Value::Null);
             if spec.is_null() {
                 *spec = json!({});

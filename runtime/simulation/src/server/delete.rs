@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::answer::{AnswerBody, ApiAnswer, Failure, StatusDetails};
-use super::kind::{KindId, UpdateStrategy};
+use super::kind::{KindId, WriteStrategy};
 use super::object_view::{generation, set, text_of};
 use super::request::DeletePreconditions;
 use super::store::{ObjectPath, StoredObject};
@@ -51,7 +51,7 @@ impl ApiServer {
             "deletionTimestamp",
             Some(json!(self.now.whole_seconds())),
         );
-        if definition.strategy == UpdateStrategy::Namespace {
+        if definition.strategy == WriteStrategy::Namespace {
             new["status"]["phase"] = json!("Terminating");
         } else {
             set(&mut new, "deletionGracePeriodSeconds", Some(json!(0)));

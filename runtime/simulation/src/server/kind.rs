@@ -23,7 +23,7 @@ pub struct KindDefinition {
     pub scope: Scope,
     /// Whether `/status` is an endpoint of its own.
     pub status: StatusSubresource,
-    pub(crate) strategy: UpdateStrategy,
+    pub(crate) strategy: WriteStrategy,
     pub(crate) schema: StructuralSchema,
 }
 
@@ -47,7 +47,7 @@ pub enum StatusSubresource {
 
 /// The rules of writes that differ between kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum UpdateStrategy {
+pub(crate) enum WriteStrategy {
     Custom,
     ConfigMap,
     Lease,
@@ -82,7 +82,7 @@ impl KindDefinition {
                 _ => Scope::Namespaced,
             },
             status,
-            strategy: UpdateStrategy::Custom,
+            strategy: WriteStrategy::Custom,
             schema: StructuralSchema::parse(&version["schema"]["openAPIV3Schema"]),
         }
     }
@@ -103,7 +103,7 @@ impl KindDefinition {
         Self::built_in(
             ("coordination.k8s.io", "Lease", "leases"),
             Scope::Namespaced,
-            UpdateStrategy::Lease,
+            WriteStrategy::Lease,
             &json!({"spec": spec}),
         )
     }
@@ -115,7 +115,7 @@ impl KindDefinition {
         Self::built_in(
             ("", "ConfigMap", "configmaps"),
             Scope::Namespaced,
-            UpdateStrategy::ConfigMap,
+            WriteStrategy::ConfigMap,
             &json!({"data": texts, "binaryData": texts, "immutable": {"type": "boolean"}}),
         )
     }
@@ -129,7 +129,7 @@ impl KindDefinition {
         Self::built_in(
             ("", "Namespace", "namespaces"),
             Scope::Cluster,
-            UpdateStrategy::Namespace,
+            WriteStrategy::Namespace,
             &json!({"spec": spec, "status": status}),
         )
     }
@@ -137,7 +137,7 @@ impl KindDefinition {
     fn built_in(
         (group, kind, plural): (&str, &str, &str),
         scope: Scope,
-        strategy: UpdateStrategy,
+        strategy: WriteStrategy,
         properties: &Value,
     ) -> Self {
         Self {
@@ -147,7 +147,7 @@ impl KindDefinition {
             plural: plural.to_owned(),
             scope,
             status: match strategy {
-                UpdateStrategy::Namespace => StatusSubresource::Present,
+                WriteStrategy::Namespace => StatusSubresource::Present,
                 _ => StatusSubresource::Absent,
             },
             strategy,
@@ -172,9 +172,9 @@ impl KindDefinition {
     }
 }
 
-// === impl UpdateStrategy ===
+// === impl WriteStrategy ===
 
-impl UpdateStrategy {
+impl WriteStrategy {
     pub(crate) fn has_generation(self) -> bool {
         self == Self::Custom
     }

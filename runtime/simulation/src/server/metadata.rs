@@ -1,9 +1,11 @@
 //! `metadata`: how the API server reads it, and which values it accepts.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use super::answer::FieldError;
-use crate::server::object_view::{metadata, text_of};
+use crate::server::object_view::{member, metadata, text_of};
 
 /// The bytes that the annotations of an object may have together.
 const LONGEST_ANNOTATIONS: usize = 256 * 1024;
@@ -145,7 +147,7 @@ pub(crate) fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
         }
     }
     for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
-        let value = |object| metadata(object).and_then(|it| it.get(field));
+        let value = |object| metadata(object).and_then(|it| member(it, field));
         if let (None, Some(given)) = (value(old), value(new)) {
             let message = format!("Invalid value: {given}: field is immutable");
             errors.push(FieldError::invalid(format!("metadata.{field}"), message));
@@ -201,7 +203,14 @@ fn validate_texts(object: &Value, errors: &mut Vec<FieldError>) {
     let mut bytes = 0;
     for (key, value) in entries(object, "annotations") {
         bytes += key.len() + value.len();
-        if let Some(problem) = qualified_name_problem(&key.to_lowercase()) {
+        let is_lower = key
+            .bytes()
+            .all(|it| it.is_ascii() && !it.is_ascii_uppercase());
+        let lower = match is_lower {
+            true => Cow::Borrowed(key),
+            false => Cow::Owned(key.to_lowercase()),
+        };
+        if let Some(problem) = qualified_name_problem(&lower) {
             let message = format!("Invalid value: {}: {problem}", Value::from(key));
             errors.push(FieldError::invalid("metadata.annotations", message));
         }
@@ -224,12 +233,12 @@ fn validate_finalizers(object: &Value, errors: &mut Vec<FieldError>) {
 
 /// The finalizers of an object.
 pub(crate) fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
-    let list = metadata(object).and_then(|it| it.get("finalizers")?.as_array());
+    let list = metadata(object).and_then(|it| member(it, "finalizers")?.as_array());
     list.into_iter().flatten().filter_map(Value::as_str)
 }
 
 fn entries<'a>(object: &'a Value, field: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
-    let map = metadata(object).and_then(|it| it.get(field)?.as_object());
+    let map = metadata(object).and_then(|it| member(it, field)?.as_object());
     map.into_iter()
         .flatten()
         .filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))

@@ -5,7 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
+
+use super::object_view::{member, same};
 
 /// The paths of fields that no client owns.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,13 +20,16 @@ impl UnownedFields {
     /// webhooks have made `new` of it.
     pub(crate) fn after(&self, old: &Value, sent: &Value, new: &Value) -> Self {
         let mut unowned = self.clone();
-        changed_fields("", old, sent, &mut |path: &str| {
-            unowned.0.remove(path);
-        });
-        changed_fields("", sent, new, &mut |path: &str| {
+        let mut path = String::new();
+        if !unowned.0.is_empty() {
+            changed_fields(&mut path, old, sent, &mut |path: &str| {
+                unowned.0.remove(path);
+            });
+        }
+        changed_fields(&mut path, sent, new, &mut |path: &str| {
             unowned.0.insert(path.to_owned());
         });
-        unowned.0.retain(|path| has_field("", new, path));
+        unowned.0.retain(|path| has_field(new, path));
         unowned
     }
 
@@ -34,65 +39,95 @@ impl UnownedFields {
 }
 
 /// Calls back for each field that differs.
-fn changed_fields(path: &str, one: &Value, other: &Value, found: &mut impl FnMut(&str)) {
-    if one == other {
+fn changed_fields(path: &mut String, one: &Value, other: &Value, found: &mut impl FnMut(&str)) {
+    if same(one, other) {
         return;
     }
-    if is_nested(path, one) && is_nested(path, other) {
-        let names = members(one).chain(members(other)).map(|(name, _)| name);
-        let names: BTreeSet<String> = names.collect();
-        for name in names {
-            let path = format!("{path}/{name}");
-            let (one, other) = (member(one, &name), member(other, &name));
-            changed_fields(&path, one, other, found);
+    match (NestedFields::of(path, one), NestedFields::of(path, other)) {
+        (Some(ones), Some(others)) => {
+            ones.each(path, |path, name, value| {
+                let other = others.get(name).unwrap_or(&Value::Null);
+                changed_fields(path, value, other, found);
+            });
+            others.each(path, |path, name, value| {
+                if ones.get(name).is_none() {
+                    changed_fields(path, &Value::Null, value, found);
+                }
+            });
         }
-        return;
-    }
-    // What is nested on one side only consists of fields, too.
-    for value in [one, other] {
-        if is_nested(path, value) {
-            for (name, value) in members(value) {
-                changed_fields(&format!("{path}/{name}"), &Value::Null, value, found);
+        // What is nested on one side only consists of fields, too.
+        sides => {
+            for (value, members) in [(one, sides.0), (other, sides.1)] {
+                match members {
+                    Some(members) => members.each(path, |path, _, value| {
+                        changed_fields(path, &Value::Null, value, found);
+                    }),
+                    None if value.is_null() => {}
+                    None => found(path),
+                }
             }
-        } else if !value.is_null() {
-            found(path);
         }
     }
 }
 
-fn has_field(path: &str, value: &Value, wanted: &str) -> bool {
-    if path == wanted {
-        return !value.is_null();
-    }
-    is_nested(path, value)
-        && members(value).any(|(name, value)| {
-            let path = format!("{path}/{name}");
-            wanted.starts_with(&path) && has_field(&path, value, wanted)
-        })
-}
-
-/// Objects consist of fields, and so do finalizers, which are a set; other lists are one value.
-fn is_nested(path: &str, value: &Value) -> bool {
-    value.is_object() || (path == "/metadata/finalizers" && value.is_array())
-}
-
-fn members(value: &Value) -> Box<dyn Iterator<Item = (String, &Value)> + '_> {
-    match value {
-        Value::Object(fields) => Box::new(fields.iter().map(|(name, it)| (name.clone(), it))),
-        Value::Array(items) => Box::new(items.iter().map(|it| (it.to_string(), it))),
-        _ => Box::new(std::iter::empty()),
-    }
-}
-
-fn member<'a>(value: &'a Value, name: &str) -> &'a Value {
-    match value {
-        Value::Object(fields) => fields.get(name).unwrap_or(&Value::Null),
-        Value::Array(items) => {
-            let mut named = items.iter().map(|it| (it.to_string(), it));
-            let found = named.find(|(text, _)| text == name);
-            found.map_or(&Value::Null, |(_, it)| it)
+/// Whether a value has a field with this path.
+fn has_field(value: &Value, wanted: &str) -> bool {
+    fn is_below(path: &mut String, value: &Value, wanted: &str) -> bool {
+        if path == wanted {
+            return !value.is_null();
         }
-        _ => &Value::Null,
+        let mut found = false;
+        if let Some(members) = NestedFields::of(path, value) {
+            members.each(path, |path, _, value| {
+                found |= wanted.starts_with(path.as_str()) && is_below(path, value, wanted);
+            });
+        }
+        found
+    }
+    is_below(&mut String::new(), value, wanted)
+}
+
+/// The fields that a value consists of; finalizers are a set, other lists are one value.
+#[derive(Clone, Copy)]
+enum NestedFields<'a> {
+    Fields(&'a Map<String, Value>),
+    Items(&'a [Value]),
+}
+
+// === impl NestedFields ===
+
+impl<'a> NestedFields<'a> {
+    fn of(path: &str, value: &'a Value) -> Option<Self> {
+        match value {
+            Value::Object(fields) => Some(Self::Fields(fields)),
+            Value::Array(items) if path == "/metadata/finalizers" => Some(Self::Items(items)),
+            _ => None,
+        }
+    }
+
+    /// Calls back for each member, with its path and its name.
+    fn each(self, path: &mut String, mut found: impl FnMut(&mut String, &str, &'a Value)) {
+        let length = path.len();
+        let mut member = |name: &str, value: &'a Value| {
+            path.push('/');
+            path.push_str(name);
+            found(path, name, value);
+            path.truncate(length);
+        };
+        match self {
+            Self::Fields(fields) => fields.iter().for_each(|(name, it)| member(name, it)),
+            Self::Items(items) => items.iter().for_each(|it| member(&it.to_string(), it)),
+        }
+    }
+
+    fn get(self, name: &str) -> Option<&'a Value> {
+        match self {
+            Self::Fields(fields) => member(fields, name),
+            Self::Items(items) => items.iter().find(|it| {
+                let text = it.to_string();
+                text == name
+            }),
+        }
     }
 }
 

@@ -99,10 +99,13 @@ impl StructuralSchema {
 
     /// Prunes and completes one property of an object.
     fn settle(&self, object: &mut Map<String, Value>, name: &str) {
-        if !self.nullable && object.get(name).is_some_and(Value::is_null) {
+        let mut members = object.iter_mut();
+        let mut present = members.find(|(key, _)| *key == name).map(|(_, it)| it);
+        if !self.nullable && present.as_ref().is_some_and(|it| it.is_null()) {
             object.shift_remove(name);
+            present = None;
         }
-        match (object.get_mut(name), &self.default) {
+        match (present, &self.default) {
             (Some(value), _) => self.prune(value),
             (None, Some(default)) => {
                 let mut value = default.clone();

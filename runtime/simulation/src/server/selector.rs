@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::object_view::{metadata, text_of};
+use super::object_view::{member, metadata, text_of};
 
 /// The objects that a list or a watch selects.
 #[derive(Debug, Clone, Default)]
@@ -113,8 +113,8 @@ impl LabelTerm {
     }
 
     fn matches(&self, object: &Value) -> bool {
-        let labels = metadata(object).and_then(|it| it.get("labels")?.as_object());
-        let value = labels.and_then(|it| it.get(&self.key)?.as_str());
+        let labels = metadata(object).and_then(|it| member(it, "labels")?.as_object());
+        let value = labels.and_then(|it| member(it, &self.key)?.as_str());
         match &self.condition {
             LabelCondition::In(values) => value.is_some_and(|it| values.iter().any(|v| v == it)),
             LabelCondition::NotIn(values) => value.is_none_or(|it| values.iter().all(|v| v != it)),

@@ -7,9 +7,11 @@ use serde_json::{Value, json};
 use super::admission::{AdmissionRule, AdmissionStage, ReviewedWrite};
 use super::answer::{ApiAnswer, Failure, FieldError};
 use super::decode::{self, DecodeFailure};
-use super::kind::{KindDefinition, KindId, Scope, StatusSubresource, UpdateStrategy};
+use super::kind::{KindDefinition, KindId, Scope, StatusSubresource, WriteStrategy};
 use super::metadata;
-use super::object_view::{copy, generation, same_content, set, text_of};
+use super::object_view::{
+    copy, generation, member, metadata as metadata_of, same, same_content, set, text_of,
+};
 use super::ownership::UnownedFields;
 use super::patch;
 use super::request::{Endpoint, SimulatedPatch};
@@ -170,7 +172,7 @@ impl ApiServer {
             return Ok(ApiAnswer::object(200, Arc::new(new)));
         }
         let unowned = unowned_after(&stored.unowned, &old, mutation.as_ref(), &new);
-        if new == *old && unowned == stored.unowned {
+        if same(&new, &old) && unowned == stored.unowned {
             return Ok(ApiAnswer::object(200, old));
         }
         check_size(&new)?;
@@ -180,7 +182,7 @@ impl ApiServer {
 
     /// Whether nothing holds an object that is being deleted.
     pub(super) fn is_released(&self, definition: &KindDefinition, object: &Value) -> bool {
-        let held = definition.strategy == UpdateStrategy::Namespace
+        let held = definition.strategy == WriteStrategy::Namespace
             && object["spec"]["finalizers"]
                 .as_array()
                 .is_some_and(|it| !it.is_empty());
@@ -271,7 +273,7 @@ impl ApiServer {
         let generation = definition.strategy.has_generation();
         set(new, "generation", generation.then_some(json!(1)));
         match definition.strategy {
-            UpdateStrategy::Namespace => {
+            WriteStrategy::Namespace => {
                 new["spec"] = json!({"finalizers": ["kubernetes"]});
                 new["status"] = json!({"phase": "Active"});
                 let name = text_of(new, "name").to_owned();
@@ -369,7 +371,7 @@ fn unowned_after(
 /// The place of an object in etcd.
 fn storage_key(definition: &KindDefinition, path: &ObjectPath) -> String {
     let mut key = "/registry".to_owned();
-    let group = (definition.strategy == UpdateStrategy::Custom).then_some(&*definition.group);
+    let group = (definition.strategy == WriteStrategy::Custom).then_some(&*definition.group);
     for part in [
         group,
         Some(&definition.plural),
@@ -405,7 +407,7 @@ fn check_endpoint(
 ) -> Result<(), Failure> {
     match (endpoint, definition.status, definition.strategy) {
         (Endpoint::Object, _, _) | (_, StatusSubresource::Present, _) => Ok(()),
-        (_, StatusSubresource::Absent, UpdateStrategy::Custom) => {
+        (_, StatusSubresource::Absent, WriteStrategy::Custom) => {
             Err(Failure::not_found(definition, &path.name))
         }
         _ => {
@@ -454,25 +456,27 @@ fn check_version(
         let KindDefinition { group, plural, .. } = definition;
         return Err(Failure::invalid(group, plural, &path.name, vec![error]));
     }
-    copy(new, "resourceVersion", old);
+    copy(new, ["resourceVersion"], old);
     Ok(())
 }
 
 /// Restores what the endpoint may not change, and counts the generation.
 fn prepare_update(definition: &KindDefinition, endpoint: Endpoint, new: &mut Value, old: &Value) {
-    let part = (endpoint, definition.status);
-    match part {
+    match (endpoint, definition.status) {
         (Endpoint::Status, _) => {
-            let status = new.get("status").cloned();
+            let status = new.as_object_mut().and_then(|it| it.swap_remove("status"));
             *new = old.clone();
             put_status(new, status);
         }
         (Endpoint::Object, StatusSubresource::Present) => {
-            put_status(new, old.get("status").cloned());
+            let status = old.get("status");
+            if new.get("status") != status {
+                put_status(new, status.cloned());
+            }
         }
         (Endpoint::Object, StatusSubresource::Absent) => {}
     }
-    copy(new, "generation", old);
+    copy(new, ["generation"], old);
     if endpoint == Endpoint::Object
         && definition.strategy.has_generation()
         && !same_content(new, old)
@@ -480,16 +484,12 @@ fn prepare_update(definition: &KindDefinition, endpoint: Endpoint, new: &mut Val
         set(new, "generation", Some(json!(generation(old) + 1)));
     }
     if text_of(new, "uid").is_empty() {
-        copy(new, "uid", old);
+        copy(new, ["uid"], old);
     }
-    for field in ["creationTimestamp", "selfLink"] {
-        copy(new, field, old);
-    }
-    for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
-        if old["metadata"].get(field).is_some() {
-            copy(new, field, old);
-        }
-    }
+    copy(new, ["creationTimestamp", "selfLink"], old);
+    let deletion = ["deletionTimestamp", "deletionGracePeriodSeconds"];
+    let present = |field: &&str| metadata_of(old).is_some_and(|it| member(it, field).is_some());
+    copy(new, deletion.into_iter().filter(present), old);
 }
 
 fn put_status(object: &mut Value, status: Option<Value>) {
@@ -508,9 +508,9 @@ fn content_errors(
     object: &Value,
 ) -> Vec<FieldError> {
     match (definition.strategy, endpoint) {
-        (UpdateStrategy::Custom, Endpoint::Object) => definition.schema.validate_object(object),
-        (UpdateStrategy::Custom, Endpoint::Status) => definition.schema.validate_status(object),
-        (UpdateStrategy::Lease, _) => lease_errors(&object["spec"]),
+        (WriteStrategy::Custom, Endpoint::Object) => definition.schema.validate_object(object),
+        (WriteStrategy::Custom, Endpoint::Status) => definition.schema.validate_status(object),
+        (WriteStrategy::Lease, _) => lease_errors(&object["spec"]),
         _ => Vec::new(),
     }
 }

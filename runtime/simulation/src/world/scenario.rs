@@ -26,6 +26,11 @@ pub trait Scenario {
     /// The next thing that others do.
     fn disturbance(&mut self, server: &ApiServer, choices: &mut Choices) -> Disturbance;
 
+    /// Does what controllers of the cluster do at any time; returns whether anything has changed.
+    fn tend(&mut self, _server: &mut ApiServer) -> bool {
+        false
+    }
+
     /// Checks what has just happened.
     fn observe(
         &mut self,

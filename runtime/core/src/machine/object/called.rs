@@ -1,4 +1,4 @@
-//! A handler that was called in a turn.
+//! Handlers that were called in a turn, and `reconcile`.
 
 use std::sync::Arc;
 
@@ -6,6 +6,8 @@ use crate::{
     handler::HandlerSpec,
     object::patch::ObjectPatch,
     outcome::{HandlerFailure, Outcome},
+    progress::record::Record,
+    turn::{TurnInput, sub::SubTurn},
 };
 
 /// A handler that was called in this turn.
@@ -14,8 +16,19 @@ pub(super) struct CalledHandler {
     pub(super) spec: Arc<HandlerSpec>,
     pub(super) outcome: Outcome,
     pub(super) writes: ObjectPatch,
+    /// Its sub-handlers, whose records are written with its own.
+    pub(super) subs: Vec<SubTurn>,
     /// Whether there is anything to write but its record.
     pub(super) has_effects: bool,
+}
+
+/// A call of `reconcile` whose effects are being written.
+#[derive(Debug)]
+pub(super) struct ReconcileWrite {
+    pub(super) stored: Option<Record>,
+    pub(super) before: Record,
+    pub(super) digest: u64,
+    pub(super) input: TurnInput,
 }
 
 // === impl CalledHandler ===

@@ -65,6 +65,13 @@ impl<K> ObjectMachine<'_, K> {
                 .get_or_insert_with(|| ObjectHistory::begin(first));
         }
         self.batch = batch;
+        self.epoch = now.epoch;
+        if self.rules.reconcile.is_some() && !self.batch.reasons.is_empty() {
+            let reasons = std::mem::take(&mut self.batch.reasons);
+            if !planted!(ChildChangeIgnored) {
+                memory.reconcile().note(reasons);
+            }
+        }
         let Some(newest) = &self.batch.newest else {
             return self.after_event(memory, now);
         };
@@ -434,6 +441,7 @@ mod tests {
             selective: false,
             needs_each_event: false,
             has_background: false,
+            reconcile: None,
             lifecycle: &Lifecycle::Asap,
             default_backoff: Duration::ZERO,
             error_delays: &[],

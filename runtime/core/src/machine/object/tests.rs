@@ -24,7 +24,7 @@ struct OneObject {
     persistence: Arc<Persistence>,
     memory: ObjectMemory<Arc<Value>>,
     now: Now,
-    /// Whether the operator pauses, and runs again, during each call of a handler.
+    /// Whether the operator pauses, and runs again, during each call of a handler and each read.
     pauses: bool,
 }
 
@@ -68,6 +68,7 @@ impl OneObject {
                 .iter()
                 .any(|it| it.trigger == Trigger::Event),
             has_background: background,
+            reconcile: None,
             lifecycle: &Lifecycle::AllAtOnce,
             default_backoff: Duration::from_secs(1),
             error_delays: &error_delays,
@@ -84,8 +85,11 @@ impl OneObject {
                 }
                 ObjectEffect::ParseKept(kept) => ObjectInput::Parsed(Ok(Some(Arc::clone(kept)))),
                 effect => {
-                    let is_call = matches!(effect, ObjectEffect::Call { .. });
-                    self.now.epoch += u64::from(is_call && self.pauses);
+                    let takes_long = matches!(
+                        effect,
+                        ObjectEffect::Call { .. } | ObjectEffect::Send(ObjectRequest::Get)
+                    );
+                    self.now.epoch += u64::from(takes_long && self.pauses);
                     perform(&effect)
                 }
             };
@@ -102,7 +106,7 @@ fn batch(kind: EventKind, version: u64) -> BatchSummary {
             version: Some(ResourceVersion::new(&version.to_string())),
             has_text: true,
         }),
-        requeued: false,
+        ..BatchSummary::default()
     }
 }
 
@@ -351,6 +355,77 @@ fn after_a_pause_during_a_call_the_other_handlers_wait_for_the_newest_state() {
         });
         assert_eq!(calls, expected);
     }
+}
+
+#[test]
+fn a_state_that_was_read_before_a_pause_is_not_handled_after_it() {
+    for (pauses, expected) in [(false, 1), (true, 0)] {
+        let mut one = OneObject::new(&[Trigger::Create]);
+        one.pauses = pauses;
+        let mut calls = 0;
+        let mut unread = batch(EventKind::Listed, 5);
+        unread.newest.iter_mut().for_each(|it| it.has_text = false);
+        let rest = one.call(unread, |effect| match effect {
+            ObjectEffect::Send(ObjectRequest::Get) => {
+                ObjectInput::Answer(Answer::Object(Arc::new(object(5))))
+            }
+            ObjectEffect::Call { .. } => {
+                calls += 1;
+                ObjectInput::LeaseEnded
+            }
+            _ => ObjectInput::Continue,
+        });
+        assert_eq!((calls, rest.next), (expected, NextCall::AwaitChange));
+    }
+}
+
+#[test]
+fn sub_handlers_keep_their_records_when_the_patch_of_another_handler_is_rejected() {
+    let mut one = OneObject::new(&[Trigger::Create, Trigger::Create]);
+    let mut records = Vec::new();
+    one.call(batch(EventKind::Changed, 5), |effect| match effect {
+        ObjectEffect::ParseEvent => ObjectInput::Parsed(Ok(Some(Arc::new(object(5))))),
+        ObjectEffect::Call { turn, spec, .. } if spec.id.as_str() == "0" => {
+            let (id, now) = (spec.id.sub("one"), Timestamp::UNIX_EPOCH);
+            let declared = HandlerSpec::new(id.clone(), Trigger::Sub { changing: false });
+            let mut sub = turn.sub(&spec.id, [declared], now);
+            sub.finish(&id, Outcome::Success(Value::Null), Duration::ZERO, now);
+            ObjectInput::Called(HandlerCall {
+                outcome: sub.outcome(Value::Null, now),
+                writes: ObjectPatch::new(),
+                subs: vec![sub],
+            })
+        }
+        ObjectEffect::Call { .. } => {
+            let mut writes = ObjectPatch::new();
+            writes.merge(json!({"spec": {"size": 2}}));
+            ObjectInput::Called(HandlerCall {
+                outcome: Outcome::Success(Value::Null),
+                writes,
+                subs: Vec::new(),
+            })
+        }
+        ObjectEffect::Send(ObjectRequest::Patch {
+            content: PatchContent::Merge(patch),
+            ..
+        }) if patch["spec"].is_null() => {
+            records.push((*patch).clone());
+            ObjectInput::Answer(Answer::LeaseEnded)
+        }
+        ObjectEffect::Send(ObjectRequest::Patch { .. }) => status(422),
+        ObjectEffect::Send(_) => ObjectInput::Answer(Answer::Object(Arc::new(object(5)))),
+        _ => ObjectInput::Continue,
+    });
+    let [record] = &records[..] else {
+        panic!("{records:?}");
+    };
+    let annotations = &record["metadata"]["annotations"];
+    let parent = annotations["kopf.zalando.org/0"].as_str();
+    assert!(parent.is_some_and(|it| it.contains("subrefs")), "{record}");
+    assert!(
+        annotations["kopf.zalando.org/0.one"].is_string(),
+        "{record}"
+    );
 }
 
 #[test]

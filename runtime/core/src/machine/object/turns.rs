@@ -21,7 +21,8 @@ use crate::{
     object::{ObjectView, patch::ObjectPatch},
     outcome::{Consequence, HandlerFailure, Outcome},
     turn::{
-        Decision, RemainingWork, Turn, TurnInput, TurnOutcome, decide, tracker::HandlerAttempt,
+        Decision, RemainingWork, Turn, TurnInput, TurnOutcome, decide, sub::SubTurn,
+        tracker::HandlerAttempt,
     },
 };
 
@@ -64,11 +65,15 @@ pub(super) enum CallStep {
 
 // === impl ObjectMachine ===
 
-impl<K> ObjectMachine<'_, K> {
+impl<'o, K> ObjectMachine<'o, K> {
     /// Handles the current state, if there is one and the operator may act.
+    ///
+    /// A state that was read or written before a pause is not handled after it: another operator
+    /// may have handled the object meanwhile, and the list after the pause brings it again.
     pub(super) fn next_turn(&mut self, memory: &mut ObjectMemory<K>, now: &Now) {
+        let is_of_epoch = now.epoch == self.epoch || planted!(StateOutlastsPause);
         match self.turn_input(memory) {
-            Some(input) if now.running => self.start_turn(memory, input, now),
+            Some(input) if now.running && is_of_epoch => self.start_turn(memory, input, now),
             _ => {
                 self.current = None;
                 self.rest(memory, NextCall::AwaitChange);
@@ -128,6 +133,8 @@ impl<K> ObjectMachine<'_, K> {
         holds: bool,
         now: &Now,
     ) {
+        let deleting = reconciling.input().view().is_being_deleted();
+        let holds = holds || (!deleting && memory.wants_finalizer());
         match reconciling {
             Reconciling::Decide(input) => self.decide(memory, &input, holds, now),
             Reconciling::Unwritten(input, unwritten)
@@ -152,7 +159,7 @@ impl<K> ObjectMachine<'_, K> {
         match decide(input, holds, now.wall) {
             Decision::Leave(reason) => {
                 self.left = Some(reason);
-                self.end_turn(memory, TurnEnd::of(TurnResult::Done), now);
+                self.reconcile_turn(memory, input, now);
             }
             Decision::Finalizer(need) => {
                 let write = TurnWrite {
@@ -214,6 +221,7 @@ impl<K> ObjectMachine<'_, K> {
     fn next_call(&mut self, memory: &mut ObjectMemory<K>, mut calls: HandlerCalls, now: &Now) {
         let backoff = self.rules.default_backoff;
         if let Some(refused) = calls.refused.next() {
+            calls.absorb(&refused.subs);
             calls.finish(refused, false, backoff, now.wall);
             self.phase = Phase::Calls(calls);
             return;
@@ -230,6 +238,7 @@ impl<K> ObjectMachine<'_, K> {
                     spec,
                     outcome: Outcome::Error(HandlerFailure::Exhausted(limit)),
                     writes: ObjectPatch::new(),
+                    subs: Vec::new(),
                     has_effects: false,
                 };
                 calls.finish(exhausted, true, backoff, now.wall);
@@ -377,17 +386,23 @@ impl HandlerCalls {
         default_backoff: Duration,
         now: Timestamp,
     ) {
-        for sub in call.subs {
-            self.turn.absorb(sub);
-        }
+        self.absorb(&call.subs);
         let delivers = matches!(&call.outcome, Outcome::Success(result) if !result.is_null());
         let called = CalledHandler {
             spec,
             has_effects: delivers || !call.writes.is_empty(),
             outcome: call.outcome,
             writes: call.writes,
+            subs: call.subs,
         };
         self.finish(called, false, default_backoff, now);
+    }
+
+    /// Enters the sub-handlers of a call into the records.
+    fn absorb(&mut self, subs: &[SubTurn]) {
+        for sub in subs {
+            self.turn.absorb(sub.clone());
+        }
     }
 
     /// Enters an outcome into the records, to be reported next.

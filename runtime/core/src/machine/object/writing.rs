@@ -6,7 +6,10 @@ use serde_json::Value;
 
 use super::{
     AfterReport, Error, NOTHING_PLANNED, NextCall, ObjectEffect, ObjectMachine, ObjectReport,
-    Phase, Requests, called::CalledHandler, intake::AfterState, version_of,
+    Phase, Requests,
+    called::{CalledHandler, ReconcileWrite},
+    intake::AfterState,
+    version_of,
 };
 use crate::{
     cause::Reason,
@@ -42,6 +45,8 @@ pub(super) enum WritePurpose {
         called: Vec<CalledHandler>,
         holds: bool,
     },
+    /// The patch of `reconcile` with its record: if it is rejected, the call has failed.
+    Reconcile(Box<ReconcileWrite>),
     /// A record, which no handler can repair. If the API server rejects it, it is kept, and the
     /// next turn of the object writes it. Handlers are not called again for it: they are done, and
     /// only their progress is missing.
@@ -139,7 +144,9 @@ impl<K> ObjectMachine<'_, K> {
             status_endpoint: self.rules.status_endpoint,
             on_conflict: write.on_conflict,
             on_forbidden: match purpose {
-                WritePurpose::Effects { .. } => OnForbidden::RetryForMinute { ends_at_stop: true },
+                WritePurpose::Effects { .. } | WritePurpose::Reconcile(_) => {
+                    OnForbidden::RetryForMinute { ends_at_stop: true }
+                }
                 WritePurpose::Record(_) => OnForbidden::Reject,
             },
             read_back: write.read_back,
@@ -150,7 +157,8 @@ impl<K> ObjectMachine<'_, K> {
             purpose,
             cycle,
         };
-        let write = ObjectWrite::new(self.rules.uid, &current, write.patch, rules, now);
+        let write = ObjectWrite::new(self.rules.uid, &current, write.patch, rules, now)
+            .with_notes(self.rules.persistence);
         self.go_on_with(memory, Requests::TurnWrite(write, writing), None, now);
     }
 
@@ -187,6 +195,9 @@ impl<K> ObjectMachine<'_, K> {
             },
             (Err(error), WritePurpose::Effects { called, holds }) => {
                 self.record_as_failed(memory, called, &error.of_handler(), holds, now);
+            }
+            (Err(error), WritePurpose::Reconcile(write)) => {
+                self.reconcile_rejected(memory, *write, error.of_handler(), now);
             }
             (Err(error), WritePurpose::Record(mut unwritten)) => {
                 unwritten.write.patch = write.into_patch();
@@ -262,7 +273,7 @@ impl<K> ObjectMachine<'_, K> {
                 let then = AfterReport::TurnEnded(end);
                 self.phase = Phase::Report(ObjectReport::ProgressWritten, then);
             }
-            WritePurpose::Effects { .. } | WritePurpose::Record(_) => {
+            WritePurpose::Effects { .. } | WritePurpose::Reconcile(_) | WritePurpose::Record(_) => {
                 self.turn_ended(memory, end, now);
             }
         }
@@ -311,6 +322,7 @@ impl<K> ObjectMachine<'_, K> {
     }
 
     pub(super) fn end_turn(&mut self, memory: &mut ObjectMemory<K>, end: TurnEnd, now: &Now) {
+        let is_resumed = end.is_resumed();
         let result = end.into_result();
         if matches!(result, TurnResult::Written(_) | TurnResult::Settled(_)) {
             let digest = self.digest.take();
@@ -321,6 +333,15 @@ impl<K> ObjectMachine<'_, K> {
                 if !now.stopping || planted!(StopIgnored) =>
             {
                 return self.wrote(memory, newer, AfterState::Turn, now);
+            }
+            // The resume handlers are done, or there are none: `reconcile` may be due.
+            TurnResult::Done
+                if is_resumed
+                    && self.rules.reconcile.is_some()
+                    && !now.stopping
+                    && !planted!(NotReconciledAtStart) =>
+            {
+                return self.next_turn(memory, now);
             }
             TurnResult::Released(last) => return self.released(memory, last, now),
             TurnResult::Sleep(delay) => return self.rest(memory, NextCall::After(delay)),
@@ -361,6 +382,12 @@ impl TurnEnd {
             },
             None => ObjectEffect::Rest(&NOTHING_PLANNED),
         }
+    }
+
+    /// Whether it has ended the cycle of the resume handlers.
+    fn is_resumed(&self) -> bool {
+        let is_resumption = |it: &CycleEnd| it.reason == Reason::Resume && it.outcome.has_ended();
+        self.cycle.as_ref().is_some_and(is_resumption)
     }
 
     /// The result, with the delay of handlers that are due later.

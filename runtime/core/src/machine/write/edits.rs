@@ -64,6 +64,7 @@ impl ObjectWrite<'_> {
             rejected,
             unanswered,
         };
+        self.pause_after_conflict(now);
         self.send(newer, now);
     }
 
@@ -134,10 +135,8 @@ impl ObjectWrite<'_> {
     }
 
     pub(super) fn edit_again(&mut self, newer: Arc<Value>, now: &Now) {
+        self.keep_notes(&newer);
         self.known = newer;
         self.go_on_with_edits(now);
-        if matches!(self.phase, WritePhase::Edit(_)) {
-            self.pause_after_conflict(now);
-        }
     }
 }

@@ -94,6 +94,9 @@ impl ObjectWrite<'_> {
     }
 
     pub(super) fn newer_for_status(&mut self, answer: Exchanged, now: &Now) {
+        if let Exchanged::Object(newer) = &answer {
+            self.keep_notes(newer);
+        }
         match (answer, &mut self.status) {
             (Exchanged::Object(newer), Some(status)) => {
                 guard(status, self.uid, version(&newer));
@@ -125,7 +128,10 @@ impl ObjectWrite<'_> {
                 self.finish(Some(WriteAnswer::Object(object)));
             }
             Exchanged::AsExpected(version) => self.finish(Some(WriteAnswer::AsExpected(version))),
-            Exchanged::Conflict => self.send(WritePhase::Conflict, now),
+            Exchanged::Conflict => {
+                self.pause_after_conflict(now);
+                self.send(WritePhase::Conflict, now);
+            }
             failure => self.not_accepted(failure, now),
         }
     }
@@ -138,7 +144,9 @@ impl ObjectWrite<'_> {
             // It exists, and cannot be read.
             _ => None,
         };
-        self.pause_after_conflict(now);
+        if let Some(newer) = &newer {
+            self.keep_notes(newer);
+        }
         let version = newer.as_deref().and_then(version).map(str::to_owned);
         self.guard_body(version.as_deref());
         self.send(WritePhase::Body, now);

@@ -6,7 +6,14 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::{merge::MOST_CONFLICTS, *};
-use crate::{machine::answer::RequestFailure, object::patch::apply_merge};
+use crate::{
+    cause::Reason,
+    handled_states::{HandledStates, RecordStamp},
+    handler::HandlerId,
+    machine::answer::RequestFailure,
+    object::{diff::Baseline, essence::Essence},
+    progress::record::Record,
+};
 
 /// What the write did, one line each.
 struct Played {
@@ -78,7 +85,8 @@ fn play(
         running: true,
         epoch: 0,
     };
-    let mut write = ObjectWrite::new("u", &known(), patch, rules, &now);
+    let persistence = Persistence::default();
+    let mut write = ObjectWrite::new("u", &known(), patch, rules, &now).with_notes(&persistence);
     let mut lines = Vec::new();
     let mut answer = None;
     loop {
@@ -369,26 +377,29 @@ fn a_finalizer_is_not_written_on_top_of_a_newer_state() {
 }
 
 #[test]
-fn edits_that_lose_again_and_again_wait_before_the_next_attempt() {
+fn writes_that_lose_again_and_again_wait_before_they_read_the_newer_state() {
     let rules = WriteRules {
         status_endpoint: false,
         ..RULES
     };
     let newer = |version| accepted(version, &json!({}));
-    let answers = [
-        status(422),
-        newer(6),
-        status(422),
-        newer(7),
-        accepted(8, &json!({"spec": {"count": 1}})),
-    ];
-    let played = play(counting_edit(), rules, answers);
-    let waits = played
-        .lines
-        .iter()
-        .filter(|it| it.starts_with("wait"))
-        .count();
-    assert_eq!(waits, 1, "{:#?}", played.lines);
+    for (patch, refusal) in [
+        (counting_edit(), 422),
+        (merge(json!({"spec": {"count": 1}})), 409),
+    ] {
+        let answers = [
+            status(refusal),
+            newer(6),
+            status(refusal),
+            newer(7),
+            accepted(8, &json!({"spec": {"count": 1}})),
+        ];
+        let played = play(patch, rules, answers);
+        let words = played.lines.iter().filter_map(|it| it.split(' ').next());
+        let words: Vec<&str> = words.collect();
+        let expected = ["Object", "get", "Object", "wait", "get", "Object"];
+        assert_eq!(words, expected, "{:#?}", played.lines);
+    }
 }
 
 #[test]
@@ -457,4 +468,77 @@ fn an_edit_without_an_answer_was_not_made_if_the_version_is_the_same() {
     );
     assert!(played.lines.iter().all(|line| !line.contains("next")));
     assert!(matches!(played.result, Ok(WriteResult::Written(_))));
+}
+
+/// The record of a handler that has finished on a state, with its note.
+fn finished(handlers: &[(&str, i64, Value)]) -> Value {
+    let persistence = Persistence::default();
+    let (mut patch, mut notes) = (ObjectPatch::new(), HandledStates::default());
+    let (null, before) = (Value::Null, known());
+    let (none, view) = (ObjectView::new(&null), ObjectView::new(&before));
+    for (id, second, state) in handlers {
+        let id = HandlerId::new(id);
+        let at = Timestamp::from_second(*second).expect("a time");
+        let record = Record {
+            stopped: Some(at),
+            success: true,
+            ..Record::begin(Reason::Create, at)
+        };
+        let stamp = RecordStamp::of(&record).expect("it has finished");
+        let state = Baseline::Known(Essence::from_value(state.clone()));
+        notes.note(id.clone(), stamp, &state);
+        persistence.progress.store(&id, &record, none, &mut patch);
+    }
+    let notes = notes.encode(&persistence.baseline(view), "u", 10_000);
+    let progress = &persistence.progress;
+    progress.store_handled_states(Some(&notes), none, &mut patch);
+    Value::Object(patch.merge_patch().clone())
+}
+
+#[test]
+fn notes_of_an_operator_that_was_faster_stay() {
+    let (early, late) = (json!({"spec": {"b": 0}}), json!({"spec": {"b": 1}}));
+    let ours = finished(&[("ours", 1, early.clone()), ("both", 2, early.clone())]);
+    let theirs = finished(&[("theirs", 3, early.clone()), ("both", 4, late.clone())]);
+    let mut newer = theirs.clone();
+    apply_merge(&mut newer, &late);
+    let mut together = theirs;
+    apply_merge(&mut together, &ours);
+    let all = finished(&[
+        ("ours", 1, early.clone()),
+        ("both", 2, early.clone()),
+        ("theirs", 3, early),
+    ]);
+    apply_merge(&mut together, &all);
+    for patch in [merge(ours.clone()), {
+        let mut patch = counting_edit();
+        patch.merge(ours);
+        patch
+    }] {
+        let answers = [status(409), accepted(7, &newer), accepted(8, &together)];
+        let played = play(patch, RULES, answers);
+        let last = played.lines.last().expect("a request");
+        let note = all["metadata"]["annotations"]["kopf.zalando.org/last-seen-states"].to_string();
+        assert!(last.contains(&note), "{last} has no {note}");
+    }
+}
+
+#[test]
+fn the_end_of_a_cycle_keeps_the_notes_of_records_that_it_leaves() {
+    let (notes, record) = (
+        "kopf.zalando.org/last-seen-states",
+        "kopf.zalando.org/theirs",
+    );
+    let theirs = finished(&[("theirs", 3, json!({"spec": {"b": 0}}))]);
+    let note = theirs["metadata"]["annotations"][notes].to_string();
+    for (annotations, kept) in [
+        (json!({notes: null}), note.as_str()),
+        (json!({notes: null, record: null}), "null"),
+    ] {
+        let end = json!({"metadata": {"annotations": annotations}});
+        let answers = [status(409), accepted(7, &theirs), accepted(8, &json!({}))];
+        let played = play(merge(end), RULES, answers);
+        let last = played.lines.last().expect("a request");
+        assert!(last.contains(&format!("{notes:?}:{kept}")), "{last}");
+    }
 }

@@ -1,0 +1,124 @@
+//! What an object says about the attempts of its handlers.
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
+
+use kopf_core::cause::Reason;
+use kopf_core::handled_states::HandledStates;
+use kopf_core::handler::{HandlerId, HandlerSpec, Trigger};
+use kopf_core::object::ObjectView;
+use kopf_core::object::diff::{Baseline, same};
+use kopf_core::object::finalizer::is_present;
+use kopf_core::object::path::FieldPath;
+use serde_json::Value;
+
+use crate::operator::{OperatorSetup, parent_of};
+
+/// What an object says about an attempt that has finished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ShownEnd {
+    /// It has finished.
+    Finished,
+    /// Another attempt is due, for this state or for another one.
+    Open,
+    /// Nothing: the attempt might never have been made.
+    Unknown,
+}
+
+/// A state of an object, whose facts are read once for all attempts.
+pub(super) struct ShownObject<'a> {
+    setup: &'a OperatorSetup,
+    view: ObjectView<'a>,
+    base: OnceCell<Baseline>,
+    /// The handlers whose notes were written with another base.
+    outdated: OnceCell<BTreeSet<HandlerId>>,
+}
+
+// === impl ShownObject ===
+
+impl<'a> ShownObject<'a> {
+    pub(super) fn new(setup: &'a OperatorSetup, object: &'a Value) -> Self {
+        Self {
+            setup,
+            view: ObjectView::new(object),
+            base: OnceCell::new(),
+            outdated: OnceCell::new(),
+        }
+    }
+
+    /// What the record of a handler says; none if there is no record.
+    pub(super) fn by_record(&self, id: &HandlerId) -> Option<ShownEnd> {
+        let record = self.setup.persistence.progress.fetch(id, self.view)?;
+        match record.is_finished() && !self.is_for_another_base(id) {
+            true => Some(ShownEnd::Finished),
+            false => Some(ShownEnd::Open),
+        }
+    }
+
+    /// What the object says of an attempt whose handler has no record.
+    pub(super) fn without_record(&self, id: &HandlerId, reason: Reason, state: &Value) -> ShownEnd {
+        let is_shown = match (reason, self.base()) {
+            (Reason::Delete, _) => {
+                let finalizer = &self.setup.persistence.finalizer;
+                self.view.is_being_deleted() && !is_present(self.view, finalizer)
+            }
+            // The base was there before a resume handler was called.
+            (Reason::Resume, _) | (_, Baseline::Absent) => false,
+            // A handler of updates, too, may be excused from one for a while by its record.
+            (Reason::Create, _) if !handles_updates(self.setup, id) => true,
+            (_, Baseline::Known(base)) => {
+                let path = scope(self.setup, id);
+                same(path.resolve(base.as_value()), path.resolve(state))
+            }
+            (_, Baseline::Hashed(_)) => false,
+        };
+        match is_shown {
+            true => ShownEnd::Finished,
+            false => ShownEnd::Unknown,
+        }
+    }
+
+    fn base(&self) -> &Baseline {
+        self.base
+            .get_or_init(|| self.setup.persistence.baseline(self.view))
+    }
+
+    /// Whether the note of a handler was written with another base, so that the state it saw is
+    /// not known: with progress in the status, a write takes two requests.
+    fn is_for_another_base(&self, id: &HandlerId) -> bool {
+        let outdated = self.outdated.get_or_init(|| {
+            let progress = &self.setup.persistence.progress;
+            let Some(notes) = progress.fetch_handled_states(self.view) else {
+                return BTreeSet::new();
+            };
+            let salt = self.view.uid().unwrap_or_default();
+            match HandledStates::decode(&notes, self.base(), salt) {
+                Some(_) => BTreeSet::new(),
+                None => HandledStates::stamps(&notes).into_keys().collect(),
+            }
+        });
+        outdated.contains(id)
+    }
+}
+
+/// The declarations of a handler, or of the one that has registered it.
+pub(super) fn declared<'a>(
+    setup: &'a OperatorSetup,
+    id: &'a HandlerId,
+) -> impl Iterator<Item = &'a HandlerSpec> {
+    let declared = parent_of(id.as_str()).unwrap_or(id.as_str());
+    let handlers = setup.registry.handlers().iter();
+    let handlers = handlers.map(|it| &**it);
+    handlers.filter(move |it| it.id.as_str() == declared)
+}
+
+fn handles_updates(setup: &OperatorSetup, id: &HandlerId) -> bool {
+    declared(setup, id).any(|it| matches!(it.trigger, Trigger::Update | Trigger::Field))
+}
+
+/// The part of the state that a handler is about.
+pub(super) fn scope<'a>(setup: &'a OperatorSetup, id: &'a HandlerId) -> Cow<'a, FieldPath> {
+    let field = declared(setup, id).find_map(HandlerSpec::field);
+    field.map_or_else(|| Cow::Owned(FieldPath::root()), Cow::Borrowed)
+}

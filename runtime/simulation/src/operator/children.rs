@@ -1,0 +1,277 @@
+//! The children that an operator knows: what the runtime does in `children::store`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use kopf_core::children::desired::DesiredChild;
+use kopf_core::children::options::Pruning;
+use kopf_core::children::prune::{KnownChild, abandoned};
+use kopf_core::children::{APPLIED_ANNOTATION, OWNER_LABEL};
+use kopf_core::object::ObjectView;
+use kopf_core::object::resource_version::ResourceVersion;
+use serde_json::Value;
+
+use super::SimulatedKey;
+
+/// The children of all objects, as the stream and the answers have shown them.
+#[derive(Default)]
+pub(crate) struct SimulatedChildren {
+    owners: BTreeMap<&'static str, SimulatedOwner>,
+    known: BTreeMap<Arc<str>, SimulatedChild>,
+    /// The children that are being applied, with the newest version that came meanwhile.
+    in_flight: BTreeMap<Arc<str>, Option<ResourceVersion>>,
+}
+
+/// An object that is handled.
+struct SimulatedOwner {
+    key: Arc<SimulatedKey>,
+    latest: Arc<Value>,
+    /// The names of the children that its last call has applied.
+    applied: Vec<Arc<str>>,
+}
+
+/// A child that exists.
+#[derive(Clone)]
+pub(super) struct SimulatedChild {
+    pub(super) uid: &'static str,
+    pub(super) object: Arc<Value>,
+    /// Whether its deletion is under way.
+    is_pruned: bool,
+}
+
+// === impl SimulatedChildren ===
+
+impl SimulatedChildren {
+    /// The owners that are known.
+    pub(super) fn owners(&self) -> impl Iterator<Item = &Arc<SimulatedKey>> {
+        self.owners.values().map(|it| &it.key)
+    }
+
+    /// The newest state of an owner.
+    pub(super) fn latest(&self, key: &SimulatedKey) -> Option<&Arc<Value>> {
+        self.owners.get(key.uid).map(|it| &it.latest)
+    }
+
+    /// An owner is handled, or has another state.
+    pub(super) fn show_owner(&mut self, key: &Arc<SimulatedKey>, state: &Arc<Value>) {
+        let owner = self
+            .owners
+            .entry(key.uid)
+            .or_insert_with(|| SimulatedOwner {
+                key: Arc::clone(key),
+                latest: Arc::clone(state),
+                applied: Vec::new(),
+            });
+        let is_older = match (version(state), version(&owner.latest)) {
+            (Some(new), Some(known)) => new.is_not_newer_than(&known),
+            _ => false,
+        };
+        if !is_older {
+            owner.latest = Arc::clone(state);
+        }
+    }
+
+    /// An owner that is handled has another state.
+    pub(super) fn update_owner(&mut self, key: &Arc<SimulatedKey>, state: &Arc<Value>) {
+        if self.owners.contains_key(key.uid) {
+            self.show_owner(key, state);
+        }
+    }
+
+    /// The last state of an owner replaces a newer one.
+    pub(super) fn replace_owner(&mut self, key: &SimulatedKey, state: &Arc<Value>) {
+        if let Some(owner) = self.owners.get_mut(key.uid) {
+            owner.latest = Arc::clone(state);
+        }
+    }
+
+    pub(super) fn owner_gone(&mut self, key: &SimulatedKey) {
+        self.owners.remove(key.uid);
+    }
+
+    /// A call has ended that has applied these children.
+    pub(super) fn called(&mut self, owner: &SimulatedKey, applied: Vec<Arc<str>>) {
+        if let Some(owner) = self.owners.get_mut(owner.uid) {
+            owner.applied = applied;
+        }
+    }
+
+    /// A child of an owner.
+    pub(super) fn child(&self, owner: &SimulatedKey, name: &str) -> Option<&SimulatedChild> {
+        let known = self.known.get(name)?;
+        (owner_of(&known.object) == Some(owner.uid)).then_some(known)
+    }
+
+    /// The child does not exist any more, or another one has its name.
+    pub(super) fn forget(&mut self, name: &str) {
+        self.known.remove(name);
+    }
+
+    /// The children of an owner that its last call has not applied.
+    pub(super) fn abandoned(&self, owner: &SimulatedKey) -> Vec<(Arc<str>, &'static str)> {
+        let of_owner = self.known.iter().filter(|(_, child)| {
+            let label = owner_of(&child.object);
+            label == Some(owner.uid)
+        });
+        let known = of_owner.map(|(name, child)| KnownChild {
+            identity: Arc::clone(name),
+            pruning: Pruning::Prune,
+            applied: true,
+            deleting: child.is_pruned || ObjectView::new(&child.object).is_being_deleted(),
+            reachable: true,
+        });
+        let applied = self.owners.get(owner.uid).map(|it| &it.applied[..]);
+        let names = abandoned(known, applied.unwrap_or_default()).into_iter();
+        names
+            .filter_map(|name| Some((Arc::clone(&name), self.known.get(&name)?.uid)))
+            .collect()
+    }
+
+    /// The children that a list of this version does not have.
+    pub(super) fn missing(
+        &self,
+        listed: &BTreeSet<&str>,
+        list_version: &ResourceVersion,
+    ) -> Vec<SimulatedKey> {
+        let is_missing = |child: &SimulatedChild| {
+            let version = version(&child.object);
+            let is_older = version.is_some_and(|it| it.is_not_newer_than(list_version));
+            is_older && !listed.contains(child.uid)
+        };
+        let known = self.known.values().filter(|child| is_missing(child));
+        known
+            .filter_map(|it| SimulatedKey::of(&it.object))
+            .collect()
+    }
+
+    /// A deletion of ours begins, or has failed.
+    pub(super) fn set_pruned(&mut self, name: &str, is_pruned: bool) {
+        if let Some(child) = self.known.get_mut(name) {
+            child.is_pruned = is_pruned;
+        }
+    }
+
+    /// A child appears or changes; returns the owner that is to be called for it.
+    pub(super) fn observe(
+        &mut self,
+        key: &SimulatedKey,
+        object: &Arc<Value>,
+    ) -> Option<Arc<SimulatedKey>> {
+        if owner_of(object).is_none() {
+            return self.remove(key);
+        }
+        let is_in_flight = self.in_flight.contains_key(&key.name);
+        if planted!(ChildEventDropped) && is_in_flight {
+            return None;
+        }
+        let mut is_pruned = false;
+        if let Some(known) = self.known.get(&key.name).filter(|it| it.uid == key.uid) {
+            if let (Some(seen), Some(known)) = (version(object), version(&known.object))
+                && seen.is_not_newer_than(&known)
+            {
+                return None;
+            }
+            is_pruned = known.is_pruned;
+        }
+        let child = SimulatedChild {
+            uid: key.uid,
+            object: Arc::clone(object),
+            is_pruned,
+        };
+        self.known.insert(Arc::clone(&key.name), child);
+        if let Some(newest) = self.in_flight.get_mut(&key.name) {
+            *newest = version(object);
+            return None;
+        }
+        self.owner(object)
+    }
+
+    /// A child is gone, or is not ours any more; returns the owner that is to be called for it.
+    pub(super) fn remove(&mut self, key: &SimulatedKey) -> Option<Arc<SimulatedKey>> {
+        self.known
+            .get(&key.name)
+            .filter(|known| known.uid == key.uid)?;
+        let child = self.known.remove(&key.name)?;
+        match child.is_pruned {
+            true => None,
+            false => self.owner(&child.object),
+        }
+    }
+
+    /// An application begins: the event that it causes does not call for the owner.
+    pub(super) fn begin_apply(&mut self, name: &Arc<str>) {
+        self.in_flight.insert(Arc::clone(name), None);
+    }
+
+    /// An application has ended, with this state of the child unless it has failed; returns the
+    /// owner if another client has changed the child since.
+    pub(super) fn end_apply(
+        &mut self,
+        owner: &SimulatedKey,
+        name: &Arc<str>,
+        applied: Option<&Arc<Value>>,
+    ) -> Option<Arc<SimulatedKey>> {
+        let seen = self.in_flight.remove(name)?;
+        let owner = || self.owners.get(owner.uid).map(|it| Arc::clone(&it.key));
+        let Some((applied, key)) = applied.and_then(|it| Some((it, SimulatedKey::of(it)?))) else {
+            return seen.and_then(|_| owner());
+        };
+        if let (Some(seen), Some(applied)) = (&seen, version(applied))
+            && !seen.is_not_newer_than(&applied)
+        {
+            return owner();
+        }
+        let child = SimulatedChild {
+            uid: key.uid,
+            object: Arc::clone(applied),
+            is_pruned: false,
+        };
+        self.known.insert(Arc::clone(name), child);
+        None
+    }
+
+    fn owner(&self, child: &Value) -> Option<Arc<SimulatedKey>> {
+        let owner = self.owners.get(owner_of(child)?)?;
+        Some(Arc::clone(&owner.key))
+    }
+}
+
+// === impl SimulatedChild ===
+
+impl SimulatedChild {
+    /// Whether nothing has to be sent for it.
+    pub(super) fn is_in_sync(&self, desired: &DesiredChild) -> bool {
+        !self.is_pruned && has_all(&self.object, &desired.body)
+    }
+}
+
+/// Whether an object that is not in the store is a child of an owner.
+pub(super) fn is_own(object: &Value, owner: &SimulatedKey, desired: &DesiredChild) -> bool {
+    let metadata = &object["metadata"];
+    let references = metadata["ownerReferences"].as_array();
+    let mut references = references.into_iter().flatten();
+    owner_of(object) == Some(owner.uid)
+        || references.any(|it| it["uid"] == owner.uid)
+        || metadata["annotations"][APPLIED_ANNOTATION] == *desired.digest
+}
+
+/// The uid of the owner of a child.
+pub(crate) fn owner_of(child: &Value) -> Option<&str> {
+    child["metadata"]["labels"][OWNER_LABEL].as_str()
+}
+
+/// Whether an object has everything that a body sets.
+fn has_all(object: &Value, body: &Value) -> bool {
+    match body {
+        Value::Object(fields) => fields
+            .iter()
+            .all(|(name, field)| object.get(name).is_some_and(|it| has_all(it, field))),
+        body => object == body,
+    }
+}
+
+fn version(object: &Value) -> Option<ResourceVersion> {
+    ObjectView::new(object)
+        .resource_version()
+        .map(ResourceVersion::new)
+}
