@@ -8,6 +8,7 @@ mod attempt;
 mod daemon;
 pub(crate) mod declaration;
 mod instance;
+pub(crate) mod instance_report;
 mod scheduler;
 mod timer;
 mod timer_calls;

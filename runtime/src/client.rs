@@ -6,3 +6,4 @@ pub(crate) mod discovery;
 pub(crate) mod log_text;
 pub(crate) mod requests;
 pub(crate) mod resource;
+pub(crate) mod shown_change;

@@ -4,6 +4,7 @@ mod background;
 pub(crate) mod error;
 pub(crate) mod memo;
 pub(crate) mod patch;
+pub(crate) mod reconcile;
 pub(crate) mod state;
 pub(crate) mod webhook;
 
@@ -21,6 +22,7 @@ use serde_json::Value;
 
 pub(crate) use self::background::InitialDelay;
 pub use self::background::{DaemonHandler, TimerHandler};
+pub use self::reconcile::{ChildHandler, ReconcileHandler, UsedBy};
 use crate::handler::patch::field_path;
 
 /// The triggers of a change handler; it may have several.

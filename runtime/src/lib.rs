@@ -58,6 +58,7 @@
 
 pub mod admission;
 mod background;
+mod children;
 mod client;
 mod context;
 mod coordination;
@@ -65,10 +66,13 @@ mod events;
 mod handler;
 mod health;
 mod index;
+pub mod inspect;
 mod operator;
+mod page;
 pub mod prelude;
 mod process;
 mod queue;
+pub mod readiness;
 mod registration;
 mod settings;
 mod task;
@@ -83,6 +87,7 @@ pub use client::authentication::CredentialsExhausted;
 pub use client::resource::{ResourceSpec, Scope, StatusSubresource};
 pub use context::Old;
 pub use context::change::ChangeContext;
+pub use context::child::{ChildChange, ChildContext};
 pub use context::condition::HasConditions;
 pub use context::daemon::DaemonContext;
 pub use context::event::EventContext;
@@ -92,6 +97,7 @@ pub use context::index::IndexContext;
 pub use context::memo_context::MemoContext;
 pub use context::mutation::MutationContext;
 pub use context::object_context::ObjectContext;
+pub use context::reconcile::{ChildKind, ChildOf, ChildView, ReconcileCall, ReconcileContext};
 pub use context::stop::StopSignal;
 pub use context::timer::TimerContext;
 pub use context::validation::{Caller, ValidationContext};
@@ -104,8 +110,8 @@ pub use handler::patch::Patch;
 pub use handler::state::SharedState;
 pub use handler::webhook::WebhookHandler;
 pub use handler::{
-    ChangeHandler, DaemonHandler, EventHandler, FieldHandler, IndexHandler, On, SubHandler,
-    TimerHandler,
+    ChangeHandler, ChildHandler, DaemonHandler, EventHandler, FieldHandler, IndexHandler, On,
+    ReconcileHandler, SubHandler, TimerHandler, UsedBy,
 };
 pub use health::endpoint::{HealthEndpoint, InvalidHealthEndpoint};
 pub use index::{Index, IndexResult, IndexSnapshot, IndexView, Indices};
@@ -114,6 +120,11 @@ pub use kopf_core::admission::certificate::Certificate;
 pub use kopf_core::admission::review::UserInfo;
 pub use kopf_core::background::stopping::{StopReason, StopReasons};
 pub use kopf_core::cause::{Reason, Subject};
+pub use kopf_core::children::options::{
+    ChildContents, ChildOptions, Pruning, UpdateOrder, UpdateStrategy,
+};
+pub use kopf_core::children::reasons::{ReconcileReason, ReconcileReasons, RelatedObject};
+pub use kopf_core::children::{APPLIED_ANNOTATION, OPERATOR_LABEL, OWNER_LABEL};
 pub use kopf_core::handler::filter::{Combined, TextTest, ValueTest, WhenTest};
 pub use kopf_core::handler::retry::ErrorMode;
 pub use kopf_core::lifecycle::Lifecycle;
@@ -132,6 +143,7 @@ pub use operator::hook::{
 };
 pub use operator::logging::{LogAlreadySetUp, LogFormat, LogSetup, LogVerbosity};
 pub use operator::{Error, Namespaces, Operator};
+pub use page::address::{InvalidPageAddress, PageSetup};
 pub use registration::{Resource, ResourceHandlers};
 pub use settings::{
     BackgroundSettings, DiffBaseStore, ExecutionSettings, HealthSettings, InvalidSetting,

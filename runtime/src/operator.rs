@@ -13,6 +13,7 @@ mod exit;
 mod freeze;
 pub(crate) mod hook;
 mod identity;
+mod inspected;
 pub(crate) mod logging;
 mod namespaces;
 mod observability;
@@ -38,6 +39,7 @@ use crate::health::endpoint::HealthEndpoint;
 use crate::health::metrics::api::ApiMetrics;
 use crate::index::Indices;
 use crate::operator::hook::OperatorHandlers;
+use crate::page::address::PageSetup;
 use crate::registration::ResourceHandlers;
 use crate::settings::{LeaderElectionSettings, PeeringSettings, Settings};
 
@@ -57,6 +59,7 @@ pub struct Operator {
     identity: Option<String>,
     clock: WallClock,
     liveness: Option<HealthEndpoint>,
+    page: Option<PageSetup>,
     requests: Arc<ApiMetrics>,
     indices: Indices,
     shutdown_timeout: ShutdownTimeout,
@@ -80,6 +83,7 @@ impl Operator {
             identity: None,
             clock: WallClock::default(),
             liveness: None,
+            page: None,
             requests: Arc::default(),
             indices: Indices::default(),
             shutdown_timeout: ShutdownTimeout::default(),
@@ -163,6 +167,12 @@ impl Operator {
     /// same port.
     pub fn liveness(mut self, endpoint: HealthEndpoint) -> Self {
         self.liveness = Some(endpoint);
+        self
+    }
+
+    /// Serves a page at this address that shows what the operator does.
+    pub fn page(mut self, page: PageSetup) -> Self {
+        self.page = Some(page);
         self
     }
 

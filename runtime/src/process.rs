@@ -5,13 +5,16 @@
 //! and reports.
 
 pub(crate) mod batch;
+mod child_handlers;
 mod event_handlers;
 pub(crate) mod execute;
+mod failed_child_calls;
 mod failed_event_calls;
 mod handler_call;
 pub(crate) mod kind;
 pub(crate) mod kinds;
 pub(crate) mod persist;
+mod reconcile_call;
 mod sleeping_state;
 
 use std::panic::AssertUnwindSafe;
@@ -20,14 +23,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
+use kopf_core::background::desired::ObjectLife;
 use kopf_core::machine::memory::ObjectMemory;
 use kopf_core::machine::object::{
     BackgroundView, KeptState, NextCall, ObjectEffect, ObjectInput, ObjectMachine, ObjectReport,
     ObjectRules, Rest,
 };
 use kopf_core::machine::release::ReleaseResult;
+use kopf_core::object::ObjectView;
+use kopf_core::object::resource_version::ResourceVersion;
 use kopf_core::queue::QueueRules;
-use kopf_core::turn::RemainingWork;
+use kopf_core::turn::{RemainingWork, Turn};
 use kopf_core::watch::batch::BatchMode;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -35,12 +41,16 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, debug, error, info, warn};
 
 use self::batch::{ByteBudget, WaitingEvent, WaitingEvents};
+use self::failed_child_calls::FailedChildCalls;
 use self::failed_event_calls::FailedEventCalls;
 pub(crate) use self::kind::HandledKind;
 use self::kinds::HandledKinds;
 use self::sleeping_state::SleepingState;
 use crate::background::{Background, ObservedObject};
+use crate::children::Children;
+use crate::children::owner::OwnerChildren;
 use crate::client::resource::StatusSubresource;
+use crate::client::shown_change::shown_changes;
 use crate::coordination::pause::PauseGate;
 use crate::events::object_ref::ObjectRef;
 use crate::events::posting::EventSeverity;
@@ -56,10 +66,14 @@ use crate::watch::{ObjectKey, QueueItem, WatchEventType};
 /// The pause after a panic that a panic follows at once.
 const PAUSE_AFTER_PANICS: Duration = Duration::from_secs(60);
 
+/// The pause after a child could not be deleted, if the settings have no delays.
+const RELEASE_AGAIN: Duration = Duration::from_secs(10);
+
 /// The processor of the queue: handles the objects of all kinds.
 pub(crate) struct Pipeline {
     kinds: Arc<HandledKinds>,
     background: Arc<Background>,
+    children: Arc<Children>,
     services: Arc<OperatorServices>,
     settings: Arc<Settings>,
     stop: CancellationToken,
@@ -73,6 +87,7 @@ pub(crate) struct Pipeline {
 pub(crate) struct PipelineMemory {
     object: ObjectMemory<SleepingState>,
     failed_event_calls: FailedEventCalls,
+    failed_child_calls: FailedChildCalls,
 }
 
 /// The handling of one object during one call of the pipeline.
@@ -80,6 +95,7 @@ struct ObjectHandling<'a> {
     kind: Arc<HandledKind>,
     key: &'a Arc<ObjectKey>,
     background: &'a Background,
+    children: &'a Arc<Children>,
     settings: &'a Settings,
     services: &'a Arc<OperatorServices>,
     pause_gate: &'a PauseGate,
@@ -95,6 +111,7 @@ impl Pipeline {
     pub(crate) fn new(
         kinds: Arc<HandledKinds>,
         background: Arc<Background>,
+        children: Arc<Children>,
         services: Arc<OperatorServices>,
         settings: Arc<Settings>,
         stop: CancellationToken,
@@ -103,6 +120,7 @@ impl Pipeline {
         Self {
             kinds,
             background,
+            children,
             services,
             settings,
             stop,
@@ -120,6 +138,7 @@ impl Pipeline {
         ObjectHandling {
             key,
             background: &self.background,
+            children: &self.children,
             settings: &self.settings,
             services: &self.services,
             pause_gate: &self.services.pause_gate,
@@ -151,10 +170,13 @@ impl QueueRules for Pipeline {
     }
 
     fn is_redundant(&self, key: &Self::Key, memory: &Self::Memory, batch: &WaitingEvents) -> bool {
-        let needs_each_event = self.kind(key).batch_mode() == BatchMode::EveryEvent;
-        let redundant = memory
-            .object
-            .is_redundant(&batch.summary(), needs_each_event);
+        let kind = self.kind(key);
+        let needs_each_event = kind.batch_mode() == BatchMode::EveryEvent;
+        // An event that is ignored ends the wait for the planned call, which has to be planned anew.
+        let redundant = memory.failed_child_calls.is_empty()
+            && memory
+                .object
+                .is_redundant(&batch.summary(), needs_each_event);
         if redundant {
             debug!(object = %key, "Ignored: the event is not newer than our last write.");
         }
@@ -169,8 +191,13 @@ impl Processor for Pipeline {
         let watch_event = match item {
             QueueItem::Event(watch_event) => watch_event,
             QueueItem::Requeue => return batch.requeue(),
+            QueueItem::Reconcile(reasons) => return batch.requeue_for(reasons),
         };
         let kind = self.kind(key);
+        if kind.related().keeps_owners() && watch_event.event_type != WatchEventType::Deleted {
+            let version = watch_event.version.clone();
+            self.children.update_owner(key, &watch_event.text, version);
+        }
         if !kind.background_handlers().is_empty()
             && watch_event.event_type != WatchEventType::Deleted
         {
@@ -189,6 +216,9 @@ impl Processor for Pipeline {
         batch: WaitingEvents,
     ) -> NextCall {
         let handling = self.handling(key);
+        self.services
+            .journal
+            .handling_begun(&handling.subject.journaled());
         let mut machine = ObjectMachine::new(handling.rules());
         let mut input = ObjectInput::Batch(batch.summary());
         let mut batch = Some(batch);
@@ -221,6 +251,7 @@ impl Processor for Pipeline {
             }
         }
         let next = memory.failed_event_calls.next_call(next);
+        let next = memory.failed_child_calls.next_call(next);
         if next == NextCall::Forget {
             for memos in handling.kind.memos() {
                 memos.forget(&key.uid);
@@ -234,14 +265,17 @@ impl Processor for Pipeline {
 
 impl ObjectHandling<'_> {
     fn rules(&self) -> ObjectRules<'_> {
+        let related = self.kind.related();
         ObjectRules {
             uid: &self.key.uid,
             registry: self.kind.registry(),
             persistence: self.kind.persistence(),
             status_endpoint: self.kind.spec().status == StatusSubresource::Present,
             selective: self.kind.api().is_selective(),
-            needs_each_event: self.kind.batch_mode() == BatchMode::EveryEvent,
-            has_background: !self.kind.background_handlers().is_empty(),
+            needs_each_event: self.kind.batch_mode() == BatchMode::EveryEvent
+                || !related.child_handlers.is_empty(),
+            has_background: !self.kind.background_handlers().is_empty() || related.keeps_owners(),
+            reconcile: related.reconcile.as_ref(),
             lifecycle: &self.settings.execution.lifecycle,
             default_backoff: self.settings.execution.default_backoff,
             error_delays: &self.settings.queueing.error_delays,
@@ -256,6 +290,7 @@ impl ObjectHandling<'_> {
         batch: &mut Option<WaitingEvents>,
         mut input: ObjectInput,
     ) -> Rest {
+        let mut reconciled: Option<Arc<OwnerChildren>> = None;
         loop {
             machine.step(&mut memory.object, input, &self.writer().now());
             if machine.has_begun_turns() {
@@ -265,13 +300,23 @@ impl ObjectHandling<'_> {
             input = match machine.effect() {
                 ObjectEffect::Rest(rest) => {
                     report::report_rest(rest.next, machine.left());
+                    let journal = &self.services.journal;
+                    journal.rested(&self.subject.journaled(), rest.next);
                     return rest.clone();
                 }
                 ObjectEffect::CallEventHandlers => {
                     let failed = &mut memory.failed_event_calls;
                     let called = self.call_event_handlers(batch.as_ref(), failed).await;
+                    let failed = &mut memory.failed_child_calls;
+                    let called = self.with_child_handlers(called, failed).await;
                     ObjectInput::EventHandlersCalled(called)
                 }
+                ObjectEffect::CallReconcile(attempt) => {
+                    let (called, children) = self.call_reconcile(attempt).await;
+                    reconciled = children;
+                    called
+                }
+                ObjectEffect::PruneChildren => self.prune(reconciled.as_deref()).await,
                 effect @ ObjectEffect::Send(_) => {
                     report::report_finalizer(machine.finalizer_change());
                     self.perform(effect, batch.as_ref()).await
@@ -294,15 +339,23 @@ impl ObjectHandling<'_> {
             ObjectEffect::ParseKept(kept) => ObjectInput::Parsed(Ok(kept.parse().map(Arc::new))),
             ObjectEffect::ParseLatest => {
                 let latest = self.background.latest(self.key);
+                let latest = latest.or_else(|| {
+                    let text = self.children.latest_owner(self.key)?;
+                    self.kind.api().read(&text).ok()
+                });
                 ObjectInput::Parsed(Ok(latest.map(Arc::new)))
             }
-            ObjectEffect::Send(request) => ObjectInput::Answer(self.writer().send(&request).await),
+            ObjectEffect::Send(request) => {
+                let answer = self.writer().send(&request).await;
+                self.note_unkept_conditions(&request, &answer);
+                ObjectInput::Answer(answer)
+            }
             ObjectEffect::Wait(pause) => match self.writer().wait(pause).await {
                 Some(answer) => ObjectInput::Answer(answer),
                 None => ObjectInput::Continue,
             },
             ObjectEffect::Reconcile(view) => ObjectInput::Reconciled {
-                holds: self.reconcile_background(view),
+                holds: self.reconcile_background(view) | self.tend_children(view).await,
             },
             ObjectEffect::Call {
                 turn,
@@ -320,10 +373,15 @@ impl ObjectHandling<'_> {
     fn report(&self, effect: &ObjectEffect<'_, SleepingState>) {
         match effect {
             ObjectEffect::ReportRequest(report) => self.writer().report(report),
-            ObjectEffect::ReportTurn(turn) => report::report_turn(turn, self.kind.api().name()),
+            ObjectEffect::ReportTurn(turn) => {
+                report::report_turn(turn, self.kind.api().name());
+                self.journal_turn(turn);
+            }
             ObjectEffect::ReportCall(call) => self.report_call(call),
             ObjectEffect::ReportCycleEnd { reason, outcome } => {
                 report::report_cycle_end(*reason, outcome, &self.handler_scope(None));
+                let journal = &self.services.journal;
+                journal.cycle_ended(&self.subject.journaled(), *reason, outcome);
                 if outcome.remaining == RemainingWork::FollowUp {
                     debug!("changed while it was handled: an update follows");
                 }
@@ -331,12 +389,21 @@ impl ObjectHandling<'_> {
             ObjectEffect::ShowLatest {
                 object,
                 replaces_newer: false,
-            } => self.background.update_written(self.key, object),
+            } => {
+                self.background.update_written(self.key, object);
+                self.show_owner(object, false);
+            }
             ObjectEffect::ShowLatest {
                 object,
                 replaces_newer: true,
-            } => self.background.replace_latest(self.key, object),
-            ObjectEffect::StopBackground => self.background.object_gone(self.key),
+            } => {
+                self.background.replace_latest(self.key, object);
+                self.show_owner(object, true);
+            }
+            ObjectEffect::StopBackground => {
+                self.background.object_gone(self.key);
+                self.children.forget_owner(self.key);
+            }
             ObjectEffect::Report(report) => self.report_problem(report),
             ObjectEffect::ParseEvent
             | ObjectEffect::ParseKept(_)
@@ -345,6 +412,8 @@ impl ObjectHandling<'_> {
             | ObjectEffect::Wait(_)
             | ObjectEffect::CallEventHandlers
             | ObjectEffect::Reconcile(_)
+            | ObjectEffect::CallReconcile(_)
+            | ObjectEffect::PruneChildren
             | ObjectEffect::Call { .. }
             | ObjectEffect::Rest(_) => {}
         }
@@ -382,6 +451,15 @@ impl ObjectHandling<'_> {
         }
     }
 
+    /// Reports to the journal which handlers are called, and for which change.
+    fn journal_turn(&self, turn: &Turn) {
+        let journal = &self.services.journal;
+        if journal.is_kept() {
+            let changes = shown_changes(self.kind.api().name(), &turn.input().change.diff);
+            journal.turn_begun(&self.subject.journaled(), turn, changes);
+        }
+    }
+
     /// Starts and stops daemons and timers; returns whether the object must wait for any of them.
     fn reconcile_background(&self, view: BackgroundView<'_>) -> bool {
         for memos in self.kind.memos() {
@@ -395,6 +473,49 @@ impl ObjectHandling<'_> {
             life: view.life,
             listed: view.listed,
         })
+    }
+
+    /// Keeps the newest state of an owner, for calls that its children cause.
+    fn show_owner(&self, object: &Value, replaces_newer: bool) {
+        if !self.kind.related().keeps_owners() {
+            return;
+        }
+        let Ok(text) = serde_json::value::to_raw_value(object) else {
+            return;
+        };
+        let text = text.into();
+        if replaces_newer {
+            self.children.replace_owner(self.key, &text);
+        } else {
+            let version = ObjectView::new(object).resource_version();
+            let version = version.map(ResourceVersion::new);
+            self.children.update_owner(self.key, &text, version);
+        }
+    }
+
+    /// Notes what an owner refers to, and deletes the children that Kubernetes does not delete
+    /// together with it; returns whether any of them holds it.
+    async fn tend_children(&self, view: BackgroundView<'_>) -> bool {
+        let related = self.kind.related();
+        if !related.keeps_owners() {
+            return false;
+        }
+        self.children
+            .set_uses(self.key, &related.referred, view.object);
+        match view.life {
+            ObjectLife::Alive { .. } => self.children.hold(self.key, &related.owned),
+            ObjectLife::Deleting if self.pause_gate.is_running() => {
+                let released = self.children.release(self.key, &related.owned);
+                let (holds, has_failed) = released.await;
+                if has_failed {
+                    let delays = &self.settings.queueing.error_delays;
+                    let delay = delays.last().copied().unwrap_or(RELEASE_AGAIN);
+                    self.children.requeue_after(self.key, delay);
+                }
+                holds
+            }
+            ObjectLife::Deleting => self.children.hold(self.key, &related.owned),
+        }
     }
 
     fn read(&self, watch_event: &WaitingEvent) -> Result<Option<Arc<Value>>, String> {
@@ -426,6 +547,8 @@ impl ObjectHandling<'_> {
     }
 
     fn post_error(&self, reason: &str, message: &str) {
+        let journal = &self.services.journal;
+        journal.problem(&self.subject.journaled(), message);
         if let Some(poster) = &self.services.poster {
             poster.post(&self.subject, &EventSeverity::Error, reason, message);
         }

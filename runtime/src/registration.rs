@@ -9,31 +9,41 @@ use futures::future::BoxFuture;
 use kopf_core::admission::{WebhookRole, WebhookSpec};
 use kopf_core::background::stopping::StopPolicy;
 use kopf_core::background::timing::TimerTiming;
+use kopf_core::children::options::{ChildContents, ChildOptions};
 use kopf_core::handler::registry::Tracking;
 use kopf_core::handler::{HandlerSpec, Trigger};
 use kopf_core::selection::Selector;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::client::resource::{KindSpec, ResourceDescription, ResourceSpec, ResourceTarget};
+use crate::children::RelatedRole;
+use crate::client::resource::{
+    KindName, KindSpec, ResourceDescription, ResourceSpec, ResourceTarget,
+};
 use crate::context::change::ChangeContext;
+use crate::context::child::ChildContext;
 use crate::context::daemon::DaemonContext;
 use crate::context::event::EventContext;
 use crate::context::field::FieldContext;
 use crate::context::index::IndexContext;
 use crate::context::mutation::MutationContext;
+use crate::context::reconcile::{ChildKind, ChildOf, ReconcileContext, kind_name};
 use crate::context::timer::TimerContext;
 use crate::context::validation::ValidationContext;
 use crate::handler::error::{AdmissionResult, HandlerResult};
 use crate::handler::memo::{Memo, Memos};
+use crate::handler::reconcile::ReconcileTiming;
 use crate::handler::state::SharedState;
 use crate::handler::webhook::WebhookHandler;
 use crate::handler::{
-    ChangeHandler, DaemonHandler, EventHandler, FieldHandler, HandlerDeclaration, IndexHandler,
-    InitialDelay, TimerHandler,
+    ChangeHandler, ChildHandler, DaemonHandler, EventHandler, FieldHandler, HandlerDeclaration,
+    IndexHandler, InitialDelay, ReconcileHandler, TimerHandler, UsedBy,
 };
 use crate::health::metrics::HandlerType;
 use crate::index::{Index, IndexResult};
+use crate::registration::function::children::{
+    ChildAdapter, ChildFunction, ReconcileAdapter, ReconcileFunction,
+};
 use crate::registration::function::index::{IndexAdapter, IndexFunction};
 use crate::registration::function::webhook::{MutationAdapter, ReviewFunction, ValidationAdapter};
 use crate::registration::function::{
@@ -50,6 +60,7 @@ pub struct Resource<K, S> {
     webhooks: Vec<RegisteredWebhook>,
     memos: Option<Arc<Memos>>,
     tracking: Tracking,
+    related: RelatedKinds,
     object: PhantomData<fn() -> K>,
 }
 
@@ -62,6 +73,46 @@ pub struct ResourceHandlers {
     pub(crate) webhooks: Vec<RegisteredWebhook>,
     pub(crate) memos: Option<Arc<Memos>>,
     pub(crate) tracking: Tracking,
+    pub(crate) related: RelatedKinds,
+}
+
+/// The kinds of children and of objects that are referred to.
+#[derive(Clone, Default)]
+pub(crate) struct RelatedKinds {
+    pub(crate) children: Vec<RegisteredChild>,
+    pub(crate) used: Vec<RegisteredUse>,
+    pub(crate) child_handlers: Vec<RegisteredChildHandler>,
+}
+
+/// A kind of children.
+#[derive(Debug, Clone)]
+pub(crate) struct RegisteredChild {
+    pub(crate) name: KindName,
+    pub(crate) spec: ResourceSpec,
+    pub(crate) options: ChildOptions,
+}
+
+/// A kind whose objects are referred to.
+#[derive(Debug, Clone)]
+pub(crate) struct RegisteredUse {
+    pub(crate) spec: ResourceSpec,
+    pub(crate) by: UsedBy,
+}
+
+/// A handler of children of one kind.
+#[derive(Clone)]
+pub(crate) struct RegisteredChildHandler {
+    pub(crate) name: KindName,
+    pub(crate) spec: Arc<HandlerSpec>,
+    pub(crate) function: Arc<dyn ChildFunction>,
+    pub(crate) param: Option<Arc<Value>>,
+}
+
+/// The function and the options of `reconcile`.
+#[derive(Clone)]
+pub(crate) struct RegisteredReconcile {
+    pub(crate) function: Arc<dyn ReconcileFunction>,
+    pub(crate) timing: ReconcileTiming,
 }
 
 /// A handler for one trigger, with its function.
@@ -89,6 +140,7 @@ pub(crate) enum HandlerFunction {
     Daemon(RegisteredDaemon),
     Timer(RegisteredTimer),
     Index(Arc<dyn IndexFunction>),
+    Reconcile(RegisteredReconcile),
 }
 
 // === impl ResourceHandlers ===
@@ -100,15 +152,27 @@ impl ResourceHandlers {
         handlers.any(|it| it.spec.trigger.is_background())
     }
 
-    /// Returns true if any handler is an index function.
-    pub(crate) fn has_indices(&self) -> bool {
+    /// Returns true if no handler may be called before all lists are complete: there are index
+    /// functions or children.
+    pub(crate) fn needs_lists(&self) -> bool {
         let mut handlers = self.handlers.iter();
         handlers.any(|it| matches!(it.function, HandlerFunction::Index(_)))
+            || self.related_kinds().next().is_some()
+    }
+
+    /// The kinds that are watched for `reconcile`.
+    pub(crate) fn related_kinds(&self) -> impl Iterator<Item = (ResourceSpec, RelatedRole)> {
+        let children = self.related.children.iter();
+        let children = children.map(|it| (it.spec, RelatedRole::Child(it.options.kept())));
+        let used = self.related.used.iter();
+        children.chain(used.map(|it| (it.spec, RelatedRole::Used)))
     }
 
     /// Returns true if any handler writes to objects, if only its progress.
     pub(crate) fn writes(&self) -> bool {
-        let writes = |trigger: Trigger| trigger.is_change() || trigger.is_background();
+        let writes = |trigger: Trigger| {
+            trigger.is_change() || trigger.is_background() || trigger == Trigger::Reconcile
+        };
         self.handlers.iter().any(|it| writes(it.spec.trigger))
     }
 }
@@ -124,6 +188,7 @@ impl HandlerFunction {
             Self::Daemon(_) => HandlerType::Daemon,
             Self::Timer(_) => HandlerType::Timer,
             Self::Index(_) => HandlerType::Index,
+            Self::Reconcile(_) => HandlerType::Reconcile,
         }
     }
 }
@@ -169,6 +234,7 @@ where
             webhooks: Vec::new(),
             memos: None,
             tracking: Tracking::default(),
+            related: RelatedKinds::default(),
             object: PhantomData,
         }
     }
@@ -277,6 +343,56 @@ where
         )
     }
 
+    /// Declares a kind whose objects are children of these; `C` is the marker of this kind.
+    pub fn child<C, T: ChildOf<C>>(mut self, spec: ResourceSpec) -> Self {
+        let (name, options) = (kind_name::<T>(), T::OPTIONS);
+        let child = RegisteredChild {
+            name,
+            spec,
+            options,
+        };
+        self.related.children.push(child);
+        self
+    }
+
+    /// Declares a kind whose objects these refer to: a change of one calls `reconcile`.
+    pub fn uses<T: ChildKind>(mut self, spec: ResourceSpec, by: UsedBy) -> Self {
+        self.related.used.push(RegisteredUse { spec, by });
+        self
+    }
+
+    /// Adds the function that keeps the children of an object as they should be.
+    pub fn reconcile<C: 'static>(
+        self,
+        handler: ReconcileHandler,
+        function: for<'a> fn(&'a S, &'a mut ReconcileContext<K, C>) -> BoxFuture<'a, HandlerResult>,
+    ) -> Self {
+        let state = self.state.clone();
+        let (declared, timing) = handler.declare();
+        let registered = RegisteredReconcile {
+            function: Arc::new(ReconcileAdapter { state, function }),
+            timing,
+        };
+        self.with(declared, &HandlerFunction::Reconcile(registered))
+    }
+
+    /// Adds a handler of what happens to the children of one kind.
+    pub fn on_child<T: ChildKind>(
+        mut self,
+        handler: ChildHandler,
+        function: for<'a> fn(&'a S, &'a mut ChildContext<K, T>) -> BoxFuture<'a, HandlerResult>,
+    ) -> Self {
+        let state = self.state.clone();
+        let (spec, param) = handler.declare();
+        self.related.child_handlers.push(RegisteredChildHandler {
+            name: kind_name::<T>(),
+            spec: Arc::new(spec),
+            function: Arc::new(ChildAdapter { state, function }),
+            param,
+        });
+        self
+    }
+
     /// Adds a validating webhook. It takes an `O`: the kind itself, or JSON for subresources with
     /// another type.
     pub fn validate<O: DeserializeOwned + Send + Sync + 'static>(
@@ -308,6 +424,13 @@ where
             }
             ResourceTarget::Selection(_) => None,
         };
+        for child in &mut self.related.children {
+            // A handler takes the whole child.
+            let mut handlers = self.related.child_handlers.iter();
+            if handlers.any(|handler| handler.name == child.name) {
+                child.options = child.options.contents(ChildContents::Bodies);
+            }
+        }
         for webhook in &mut self.webhooks {
             webhook.memos.clone_from(&self.memos);
             webhook.description.clone_from(&description);
@@ -319,6 +442,7 @@ where
             webhooks: self.webhooks,
             memos: self.memos,
             tracking: self.tracking,
+            related: self.related,
         }
     }
 

@@ -11,6 +11,7 @@ use kopf_core::admission::Operation;
 use kopf_core::background::stopping::StopReason;
 use kopf_core::cause::detect::ObservedChange;
 use kopf_core::cause::{Reason, Subject};
+use kopf_core::children::reasons::ReconcileReasons;
 use kopf_core::handler::HandlerId;
 use kopf_core::handler::registry::Registry;
 use kopf_core::handler::watch_selectors::WatchSelectors;
@@ -30,6 +31,8 @@ use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
 use self::refusing_client::refusing_client;
+use crate::children::Children;
+use crate::children::owner::OwnerChildren;
 use crate::client::requests::KindApi;
 use crate::client::resource::{KindName, KindSpec, Scope, StatusSubresource};
 use crate::context::background::BackgroundInputs;
@@ -42,6 +45,7 @@ use crate::context::filter::{
 };
 use crate::context::index::{IndexContext, IndexInputs};
 use crate::context::mutation::MutationContext;
+use crate::context::reconcile::{ReconcileContext, ReconcileInputs};
 use crate::context::stop::{Signal, StopSignal};
 use crate::context::timer::TimerContext;
 use crate::context::validation::{Caller, ReviewInputs, ValidationContext};
@@ -50,6 +54,7 @@ use crate::events::object_ref::ObjectRef;
 use crate::handler::memo::AnyMemo;
 use crate::handler::patch::field_path;
 use crate::index::{Index, Indices};
+use crate::page::journal::PageJournal;
 use crate::process::execute::applied_uids::AppliedUids;
 use crate::process::execute::handler_scope::{HandlerScope, OperatorServices};
 use crate::process::persist::background_write::BackgroundObject;
@@ -260,6 +265,39 @@ impl TestContext {
             raw: Arc::new(self.object),
         };
         EventContext::new(decode(&inputs.raw), inputs)
+    }
+
+    /// The context of `reconcile`: its children are not sent, and
+    /// [`applied`](ReconcileContext::applied) returns them.
+    ///
+    /// # Panics
+    /// If the object does not fit its type.
+    pub fn reconcile<K: DeserializeOwned, C>(self) -> ReconcileContext<K, C> {
+        let scope = self.scope();
+        let raw = Arc::new(self.object);
+        let client = scope.services.client.clone();
+        let children = Children::new(client, "test".into(), [], false);
+        // Objects of tests mostly have no uid.
+        let view = ObjectView::new(&raw);
+        let key = Arc::new(ObjectKey {
+            kind: KindIndex(0),
+            uid: view.uid().unwrap_or_default().into(),
+            namespace: view.namespace().map(Box::from),
+            name: view.name().unwrap_or_default().into(),
+        });
+        let children = OwnerChildren::noting(children, key, Arc::clone(&raw));
+        let inputs = ReconcileInputs {
+            scope,
+            reasons: ReconcileReasons::default(),
+            children: Arc::new(children),
+            handler: self.handler,
+            param: None,
+            retry: self.retry,
+            started: Timestamp::now(),
+            runtime: self.runtime,
+            raw,
+        };
+        ReconcileContext::new(decode(&inputs.raw), inputs)
     }
 
     /// The context of a timer.
@@ -511,6 +549,7 @@ impl TestContext {
                 pause_gate: PauseGate::always(),
                 indices: self.indices.clone(),
                 applied: AppliedUids::default(),
+                journal: PageJournal::default(),
             }),
             resource: Arc::new(DiscoveredResource {
                 kind: kind.kind.clone(),

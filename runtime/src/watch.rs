@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use kopf_core::children::reasons::ReconcileReasons;
 use kopf_core::object::ObjectView;
 use kopf_core::watch::ObservedState;
 pub use kopf_core::watch::WatchEventType;
@@ -42,6 +43,8 @@ pub(crate) enum QueueItem {
     Event(WatchEvent),
     /// One of its daemons or timers has ended, or may start now.
     Requeue,
+    /// One of its children, or of the objects that it refers to, has changed.
+    Reconcile(ReconcileReasons),
 }
 
 /// A message from a stream to the index updater.

@@ -1,6 +1,7 @@
 //! An operator or another program as a child process: its log, signals and exit status.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::io::{self, BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -67,11 +68,15 @@ pub enum Ending {
 }
 
 /// The output of a program so far, standard output and standard error together.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct ProcessLog {
     lines: Mutex<Vec<String>>,
     length: watch::Sender<usize>,
+    /// Takes each line, of which only the last ones are kept then.
+    print: Option<PrintLine>,
 }
+
+type PrintLine = Box<dyn Fn(&str) + Send + Sync>;
 
 /// The reasons why a program did not start.
 #[derive(Debug, thiserror::Error)]
@@ -263,6 +268,16 @@ impl ChildProcess {
         *self.ended.borrow()
     }
 
+    /// Waits until the program ends, however long that takes.
+    pub async fn ended(&self) -> Ending {
+        let mut ended = self.ended.clone();
+        let ending = ended.wait_for(Option::is_some).await;
+        ending
+            .ok()
+            .and_then(|ending| *ending)
+            .unwrap_or(Ending::Unknown)
+    }
+
     /// Sends a signal.
     pub fn signal(&self, signal: Signal) -> io::Result<()> {
         Ok(kill_process(self.pid, signal)?)
@@ -356,7 +371,23 @@ impl Drop for ChildProcess {
 
 // === impl ProcessLog ===
 
+impl fmt::Debug for ProcessLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines = self.lines().len();
+        f.debug_struct("ProcessLog").field("lines", &lines).finish()
+    }
+}
+
 impl ProcessLog {
+    /// A log whose lines are printed as they come; only the last ones are kept.
+    #[must_use]
+    pub fn printed(print: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self {
+            print: Some(Box::new(print)),
+            ..Self::default()
+        }
+    }
+
     fn fill_from(&self, output: impl io::Read) {
         let mut lines = BufReader::new(output);
         let mut line = Vec::new();
@@ -364,8 +395,14 @@ impl ProcessLog {
             .read_until(b'\n', &mut line)
             .is_ok_and(|length| length > 0)
         {
-            self.lines()
-                .push(String::from_utf8_lossy(&line).trim_end().to_owned());
+            let text = String::from_utf8_lossy(&line).trim_end().to_owned();
+            if let Some(print) = &self.print {
+                print(&text);
+                let mut lines = self.lines();
+                let surplus = (lines.len() + 1).saturating_sub(LOG_LINES);
+                lines.drain(..surplus);
+            }
+            self.lines().push(text);
             self.length.send_modify(|length| *length += 1);
             line.clear();
         }

@@ -84,9 +84,9 @@ fn with_addresses(server: Server, options: &AutomaticServerOptions) -> Server {
     }
 }
 
-/// A server behind the Service that `kopf-gen` emits.
+/// A server behind a Service.
 fn in_pod(operator: &str, namespace: &str, options: &AutomaticServerOptions) -> Server {
-    let name = format!("{operator}-webhook");
+    let name = options.service_name(operator);
     let server = Server::behind_service(namespace, &name, &name);
     match &options.secret {
         Some(secret) => server.certificates(Certificates::Secret {
@@ -191,6 +191,9 @@ mod tests {
         options.secret = Some(name.clone());
         let read = in_pod("evc-operator", "evc", &options);
         assert_eq!(read.certificates, Certificates::Secret { name });
+        options.service = Some("mine".to_owned());
+        let named = in_pod("evc-operator", "evc", &options).advertised;
+        assert!(matches!(named, AdvertisedAddress::Service { name, .. } if name == "mine"));
     }
 
     #[test]

@@ -47,10 +47,22 @@ pub(crate) struct AutomaticServerOptions {
     pub(crate) listen: Option<std::net::IpAddr>,
     /// The server writes its certificate authority to this file, for clients to trust it.
     pub(crate) ca_file: Option<std::path::PathBuf>,
+    /// In a pod, the Service through which the cluster reaches it.
+    pub(crate) service: Option<String>,
     /// In a pod, the Secret with certificates that another program maintains.
     pub(crate) secret: Option<String>,
     /// For clusters that cannot reach this machine.
     pub(crate) tunnel: Option<Tunnel>,
+}
+
+// === impl AutomaticServerOptions ===
+
+impl AutomaticServerOptions {
+    /// The Service of an operator in a pod; by default the one that `kopf-gen` emits.
+    pub(crate) fn service_name(&self, operator: &str) -> String {
+        let given = self.service.clone();
+        given.unwrap_or_else(|| format!("{operator}-webhook"))
+    }
 }
 
 // === impl Webhooks ===

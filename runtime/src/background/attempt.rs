@@ -79,12 +79,16 @@ impl InstanceRunner {
             Ok(()) => {
                 report::report_begin(spec, record.retries);
                 let measured = self.instance.handler.metrics.begin(record.retries);
+                let journal = &self.services.operator.journal;
+                let subject = scope.subject.journaled();
+                let journaled = journal.call_begun(&subject, spec, record.retries);
                 let pause_gate = &self.services.operator.pause_gate;
                 let call = self.call(self.facts(record, &scope, alive), record);
                 let Ok(attempt) = pause_gate.while_leading(call).await else {
                     return AttemptEnd::Interrupted;
                 };
                 measured.end(attempt.end.counted());
+                journaled.end(attempt.end.counted().text());
                 (attempt.effects, Ok(attempt.end))
             }
         };

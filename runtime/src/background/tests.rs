@@ -8,6 +8,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use super::*;
+use crate::children::Children;
 use crate::client::resource::{ResourceSpec, ResourceTarget, Scope, StatusSubresource};
 use crate::context::daemon::DaemonContext;
 use crate::context::timer::TimerContext;
@@ -16,6 +17,7 @@ use crate::handler::error::{HandlerError, HandlerResult};
 use crate::handler::{DaemonHandler, TimerHandler};
 use crate::health::metrics::KindMetrics;
 use crate::index::Indices;
+use crate::page::journal::PageJournal;
 use crate::process::HandledKind;
 use crate::process::execute::applied_uids::AppliedUids;
 use crate::process::kind::KindServices;
@@ -96,6 +98,7 @@ impl BackgroundTest {
             pause_gate: PauseGate::always(),
             indices: Indices::default(),
             applied: AppliedUids::default(),
+            journal: PageJournal::default(),
         });
         let kind_services = KindServices {
             client,
@@ -103,6 +106,7 @@ impl BackgroundTest {
             indices: Indices::default(),
             patience: settings.networking.request_timeout,
             metrics: KindMetrics::unobserved(),
+            children: Children::new(services.client.clone(), "test".into(), [], false),
         };
         let ResourceTarget::Kind(spec) = resource.target else {
             panic!("the coverage is one kind");

@@ -127,6 +127,17 @@ impl Timer {
         }
     }
 
+    /// The time of the next tick, for a report; none while it is called or waits for a change.
+    pub(super) fn next_tick(&self) -> Option<Moment> {
+        let state = self.lock();
+        match state.phase {
+            TimerPhase::Calling => None,
+            TimerPhase::Unscheduled | TimerPhase::Scheduled(_) => {
+                state.ticker.due(&self.registered.timing)
+            }
+        }
+    }
+
     /// Notes the timer's key in the delay queue; returns a former key, which is to be removed.
     pub(super) fn set_scheduled(&self, key: delay_queue::Key) -> Option<delay_queue::Key> {
         match std::mem::replace(&mut self.lock().phase, TimerPhase::Scheduled(key)) {

@@ -64,12 +64,12 @@ fn difference(item: &DiffItem, secret: bool) -> String {
     }
 }
 
-fn is_secret(kind: &KindName) -> bool {
+pub(super) fn is_secret(kind: &KindName) -> bool {
     kind.api_version == "v1" && kind.kind == "Secret"
 }
 
 /// A copy in which long strings, such as records in annotations, are cut.
-fn shortened(value: &Value) -> Value {
+pub(super) fn shortened(value: &Value) -> Value {
     match value {
         Value::String(text) => Value::String(cut(text, LONGEST_STRING)),
         Value::Array(items) => items.iter().map(shortened).collect(),
@@ -83,7 +83,7 @@ fn shortened(value: &Value) -> Value {
     }
 }
 
-fn limited(text: String) -> String {
+pub(super) fn limited(text: String) -> String {
     if text.len() <= LONGEST_TEXT {
         return text;
     }

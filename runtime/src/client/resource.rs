@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use kopf_core::selection::resolve::Wanted;
 use kopf_core::selection::{DiscoveredResource, Selector};
 
 /// A kind, as generated code declares it.
@@ -165,6 +166,18 @@ impl From<&DiscoveredResource> for KindSpec {
 // === impl ResourceTarget ===
 
 impl ResourceTarget {
+    /// The resources of the API server that it is for.
+    pub(crate) fn wanted(&self) -> Wanted {
+        match self {
+            Self::Kind(spec) => Wanted::Exact {
+                group: spec.group.to_owned(),
+                version: spec.version.to_owned(),
+                plural: spec.plural.to_owned(),
+            },
+            Self::Selection(selector) => Wanted::Selected(selector.clone()),
+        }
+    }
+
     /// Whether both may match the same kind.
     pub(crate) fn may_overlap(&self, other: &Self) -> bool {
         match (self, other) {

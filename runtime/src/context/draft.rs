@@ -229,6 +229,16 @@ macro_rules! draft_accessors {
                 );
             }
 
+            /// Sets the condition `Ready` to the readiness of a child, or of several:
+            /// `cx.set_ready_condition(&readiness::of(&deployment))`.
+            pub fn set_ready_condition(&self, readiness: &$crate::readiness::Readiness)
+            where
+                K: $crate::HasConditions,
+            {
+                let (status, reason) = (readiness.is_ready(), readiness.reason());
+                self.set_condition("Ready", status, reason, readiness.message());
+            }
+
             /// The generation of the object, which the API server counts up with every change of
             /// the spec.
             pub fn generation(&self) -> Option<i64> {

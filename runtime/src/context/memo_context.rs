@@ -1,12 +1,14 @@
 //! The memo of an object, as one trait of all contexts that have it.
 
 use super::change::ChangeContext;
+use super::child::ChildContext;
 use super::daemon::DaemonContext;
 use super::event::EventContext;
 use super::field::FieldContext;
 use super::filter::FilterContext;
 use super::index::IndexContext;
 use super::mutation::MutationContext;
+use super::reconcile::{ReconcileCall, ReconcileContext};
 use super::timer::TimerContext;
 use super::validation::ValidationContext;
 use crate::handler::memo::Memo;
@@ -31,6 +33,7 @@ macro_rules! memo_context {
 
 memo_context!(ChangeContext<K>);
 memo_context!(EventContext<K>);
+memo_context!(ReconcileCall<K>);
 memo_context!(DaemonContext<K>);
 memo_context!(TimerContext<K>);
 memo_context!(IndexContext<K>);
@@ -44,6 +47,18 @@ impl<K, F> MemoContext<K> for FieldContext<K, F> {
 }
 
 impl<K> MemoContext<K> for MutationContext<K> {
+    fn memo<M: Memo<K>>(&self) -> &M {
+        (**self).memo()
+    }
+}
+
+impl<K, C> MemoContext<K> for ReconcileContext<K, C> {
+    fn memo<M: Memo<K>>(&self) -> &M {
+        (**self).memo()
+    }
+}
+
+impl<K, T> MemoContext<K> for ChildContext<K, T> {
     fn memo<M: Memo<K>>(&self) -> &M {
         (**self).memo()
     }

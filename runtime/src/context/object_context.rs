@@ -11,11 +11,13 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::change::ChangeContext;
+use super::child::ChildContext;
 use super::daemon::DaemonContext;
 use super::event::EventContext;
 use super::field::FieldContext;
 use super::hierarchy::{self, Adoption, AppliedChild, Child, Existing, Naming, OwnerFlags};
 use super::memo_context::MemoContext;
+use super::reconcile::ReconcileContext;
 use super::timer::TimerContext;
 use crate::events::recorder::EventRecorder;
 use crate::handler::error::HandlerResult;
@@ -155,8 +157,8 @@ pub trait ObjectContext<K>: MemoContext<K> + Send + Sync {
 
 /// Implements the trait by the context's own methods, on what `$own` makes of a reference to it.
 macro_rules! object_context {
-    ($context:ty, [$($generic:ident),+], |$cx:ident| $own:expr) => {
-        impl<$($generic: DeserializeOwned + Send + Sync),+> ObjectContext<K> for $context {
+    ($context:ty, [$($generics:tt)*], |$cx:ident| $own:expr) => {
+        impl<K: DeserializeOwned + Send + Sync, $($generics)*> ObjectContext<K> for $context {
             fn object(&self) -> impl Deref<Target = K> {
                 let $cx = self;
                 $own.object()
@@ -249,8 +251,10 @@ impl RawObject<'static> for Value {
     }
 }
 
-object_context!(ChangeContext<K>, [K], |cx| cx);
-object_context!(FieldContext<K, F>, [K, F], |cx| (**cx));
-object_context!(EventContext<K>, [K], |cx| cx);
-object_context!(DaemonContext<K>, [K], |cx| cx);
-object_context!(TimerContext<K>, [K], |cx| cx);
+object_context!(ChangeContext<K>, [], |cx| cx);
+object_context!(FieldContext<K, F>, [F: DeserializeOwned + Send + Sync], |cx| (**cx));
+object_context!(EventContext<K>, [], |cx| cx);
+object_context!(DaemonContext<K>, [], |cx| cx);
+object_context!(TimerContext<K>, [], |cx| cx);
+object_context!(ReconcileContext<K, C>, [C], |cx| (**cx));
+object_context!(ChildContext<K, T0>, [T0: Send + Sync], |cx| (**cx));

@@ -7,6 +7,7 @@ use tracing::Span;
 
 use crate::client::resource::KindName;
 use crate::events::span;
+use crate::page::journal::entry::JournalSubject;
 use crate::watch::ObjectKey;
 
 /// An object with its kind. One is made for each call of a handler, so it shares what exists
@@ -88,6 +89,18 @@ impl ObjectRef {
         let (kind, namespace, name, uid) = self.parts();
         let subject = [&*kind.api_version, &*kind.kind, name, uid];
         span::handler_of(subject, namespace, id, retry)
+    }
+
+    /// The object as the journal of the page names it.
+    pub(crate) fn journaled(&self) -> JournalSubject<'_> {
+        let (kind, namespace, name, uid) = self.parts();
+        JournalSubject {
+            api_version: &kind.api_version,
+            kind: &kind.kind,
+            namespace,
+            name,
+            uid,
+        }
     }
 
     pub(super) fn is_event(&self) -> bool {

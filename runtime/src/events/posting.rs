@@ -16,6 +16,7 @@ use tracing::{debug, warn};
 use super::object_ref::ObjectRef;
 use crate::coordination::pause::PauseGate;
 use crate::health::metrics::PostingMetrics;
+use crate::page::journal::PageJournal;
 use crate::settings::{PostingLevel, PostingSettings};
 use crate::task::heartbeat::Heartbeat;
 
@@ -41,6 +42,7 @@ pub(crate) struct EventPoster {
     state: Arc<PosterState>,
     /// Wakes the sending task; closed when the last poster is dropped, which ends that task.
     wakeup: mpsc::Sender<()>,
+    journal: PageJournal,
 }
 
 #[derive(Debug)]
@@ -110,10 +112,20 @@ pub(crate) fn poster(
         heartbeat,
         warned_forbidden: false,
     };
-    (EventPoster { state, wakeup }, sender.run(wakeups))
+    let poster = EventPoster {
+        state,
+        wakeup,
+        journal: PageJournal::default(),
+    };
+    (poster, sender.run(wakeups))
 }
 
 impl EventPoster {
+    /// Reports each event to a journal, too.
+    pub(crate) fn with_journal(self, journal: PageJournal) -> Self {
+        Self { journal, ..self }
+    }
+
     /// Returns true if the settings let events of this level be posted.
     pub(crate) fn wants(&self, level: PostingLevel) -> bool {
         level >= self.state.settings.level
@@ -140,6 +152,9 @@ impl EventPoster {
             message: message.into(),
             at: Timestamp::now(),
         };
+        let (r#type, reason) = (&note.r#type, &note.reason);
+        self.journal
+            .posted(subject.uid(), r#type, reason, &note.message);
         let now = self.state.now();
         self.state.correlator().add(subject.clone(), note, now);
         // The channel is full if the task is going to wake up anyway.

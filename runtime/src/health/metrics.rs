@@ -8,6 +8,7 @@ pub(crate) mod api;
 pub(crate) mod instrument;
 mod kind;
 mod queue;
+mod summary;
 mod text_format;
 mod webhook;
 
@@ -19,6 +20,7 @@ pub(crate) use self::kind::{
     AttemptOutcome, EventLabel, HandlerMetrics, HandlerType, KindMetrics, WatchRestart,
 };
 pub(crate) use self::queue::QueueMetrics;
+pub(crate) use self::summary::MetricsSummary;
 use self::text_format::{MetricType, MetricsText};
 pub(crate) use self::webhook::{ReviewOutcome, WebhookMetrics};
 
@@ -143,6 +145,18 @@ impl Metrics {
         GaugeShare {
             sum: Arc::clone(&self.inner.peers),
             value: 0,
+        }
+    }
+
+    /// The metrics as values.
+    pub(crate) fn summary(&self) -> MetricsSummary {
+        let kinds = locked(&self.inner.kinds).clone();
+        let webhooks = locked(&self.inner.webhooks).clone();
+        MetricsSummary {
+            queue: self.inner.queue.summary(),
+            kinds: kinds.iter().map(|kind| kind.summary()).collect(),
+            webhooks: webhooks.iter().map(|webhook| webhook.summary()).collect(),
+            peers: self.inner.peers.get(),
         }
     }
 

@@ -1,5 +1,6 @@
 //! The command line of an operator.
 
+mod page;
 mod webhooks;
 
 use std::ffi::OsStr;
@@ -9,9 +10,11 @@ use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand};
 use kopf_core::peering::DEV_PRIORITY;
 use kopf_core::scope::{NamespacePattern, PatternProblem};
 
+use self::page::PageArgs;
 use self::webhooks::WebhookArgs;
 use super::logging::{LogFormat, LogSetup, LogVerbosity};
 use crate::health::endpoint::HealthEndpoint;
+use crate::inspect::{InspectArgs, UnstickArgs};
 
 /// The option that is used like a flag, but takes a value.
 const LOG_PREFIX: &str = "log_prefix";
@@ -41,8 +44,8 @@ Exit codes:
   2  the command line is invalid
   3  the handler declarations or settings are invalid
   4  a startup handler has failed
-  5  there is no cluster, or no access to it
-  6  webhooks, health endpoint, peering or CustomResourceDefinitions do not work
+  5  there is no cluster, no access to it, or no such object
+  6  webhooks, health endpoint, page, peering or CustomResourceDefinitions do not work
   7  a cleanup handler has failed
   8  the operator did not stop in time
   130, 143  a second signal (SIGINT, SIGTERM) interrupted the handlers";
@@ -75,6 +78,14 @@ enum Command {
     Freeze(FreezeArgs),
     /// Let the operators of a peering continue after `freeze`
     Resume(ResumeArgs),
+    /// Show how far objects are handled: handlers, errors, changes, and what holds their deletion
+    ///
+    /// The command reads the objects. The operator need not run.
+    Inspect(InspectArgs),
+    /// Remove the finalizer and the records of this operator from objects, if it is gone
+    ///
+    /// Handlers for deletion are not called. An operator that runs puts both back.
+    Unstick(UnstickArgs),
 }
 
 /// The options of `crd`.
@@ -113,6 +124,9 @@ pub(super) struct RunArgs {
         help_heading = "Health"
     )]
     pub(super) liveness: Option<HealthEndpoint>,
+
+    #[command(flatten)]
+    pub(super) page: PageArgs,
 }
 
 /// The options for the served namespaces.
@@ -169,6 +183,11 @@ pub(super) struct PeeringArgs {
     /// The name of this operator in peerings and leases; by default $POD_ID, or user, host and time
     #[arg(long, value_name = "ID", env = "KOPF_RUN_ID")]
     pub(super) id: Option<String>,
+
+    /// The name of the Lease by which one of several replicas becomes the leader, for an operator that
+    /// runs beside another of its kind
+    #[arg(long, value_name = "NAME", env = "KOPF_RUN_LEASE")]
+    pub(super) lease: Option<String>,
 
     /// The namespace of the Lease by which one of several replicas becomes the leader
     #[arg(long, value_name = "NAME", env = "KOPF_RUN_LEASE_NAMESPACE")]
@@ -324,6 +343,8 @@ pub(super) enum RequestedAction {
     ApplyCrds { force: bool },
     Freeze(FreezeArgs),
     Resume(ResumeArgs),
+    Inspect(InspectArgs),
+    Unstick(UnstickArgs),
 }
 
 /// The parser of the command line.
@@ -410,6 +431,8 @@ impl From<Cli> for RequestedAction {
             Some(Command::Crd(CrdArgs { force, .. })) => Self::ApplyCrds { force },
             Some(Command::Freeze(args)) => Self::Freeze(args),
             Some(Command::Resume(args)) => Self::Resume(args),
+            Some(Command::Inspect(args)) => Self::Inspect(args),
+            Some(Command::Unstick(args)) => Self::Unstick(args),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The commands of an operator's process: run, print or apply definitions, freeze, resume.
+//! The commands of an operator's process: run, print or apply definitions, freeze, resume, inspect.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tracing::{error, info, warn};
 use super::args::{self, Cli, PeeringArgs, RequestedAction, RunArgs, ScopeArgs};
 use super::connect::connect;
 use super::error::chain;
-use super::logging::{LogFormat, LogSetup};
+use super::logging::{LogFormat, LogSetup, LogVerbosity};
 use super::phases::start;
 use super::{Error, Namespaces, Operator, logging, shutdown};
 use crate::settings::{MOST_BLOCKING_THREADS, PeeringMode};
@@ -43,6 +43,26 @@ impl Operator {
                 logging::init(&args.logging.setup_of_command());
                 self.with_cluster(async |operator, client| operator.unfreeze(client, &args).await)
             }
+            RequestedAction::Inspect(args) => {
+                logging::init(&output_setup());
+                self.with_cluster(async |operator, client| {
+                    let inspected = operator.inspected()?;
+                    inspected
+                        .inspect(client, &args)
+                        .await
+                        .map_err(Error::Inspection)
+                })
+            }
+            RequestedAction::Unstick(args) => {
+                logging::init(&output_setup());
+                self.with_cluster(async |operator, client| {
+                    let inspected = operator.inspected()?;
+                    inspected
+                        .unstick(client, &args)
+                        .await
+                        .map_err(Error::Inspection)
+                })
+            }
         };
         match done {
             Ok(()) => ExitCode::SUCCESS,
@@ -59,7 +79,10 @@ impl Operator {
         if args.liveness.is_some() {
             self.liveness = args.liveness.clone();
         }
-        args.webhooks.apply_to(&mut self.webhooks);
+        if let Some(page) = args.page.setup() {
+            self.page = Some(page);
+        }
+        args.webhooks.apply_to(&mut self.webhooks, self.name);
         let threads = self.settings.execution.blocking_threads;
         block_on(threads, self.run_until_signal())
     }
@@ -95,6 +118,9 @@ impl Operator {
         {
             election.namespace = Some(namespace.clone());
         }
+        if let (Some(election), Some(name)) = (&mut self.leader_election, &args.lease) {
+            election.name = Some(name.clone());
+        }
         if let Some(id) = &args.id {
             self.identity = Some(id.clone());
         }
@@ -129,6 +155,13 @@ impl Operator {
         info!("{name} has stopped");
         Ok(())
     }
+}
+
+/// The log of a command whose output is what people want to read.
+fn output_setup() -> LogSetup {
+    LogSetup::default()
+        .format(LogFormat::Plain)
+        .verbosity(LogVerbosity::Quiet)
 }
 
 fn block_on(

@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use kopf_core::handler::registry::Registry;
 use kopf_core::persistence::Persistence;
-use kopf_core::selection::resolve::{
-    Resolution, ResourceDemand, SelectionFinding, Wanted, resolve,
-};
+use kopf_core::selection::resolve::{Resolution, ResourceDemand, SelectionFinding, resolve};
 use kube::Client;
 use tracing::{debug, error, info, warn};
 
 use super::error::Error;
+use crate::children::Children;
 use crate::client::discovery::Catalog;
 use crate::client::resource::{KindSpec, ResourceDescription, ResourceTarget};
 use crate::health::metrics::Metrics;
@@ -36,13 +35,19 @@ pub(super) struct Declarations {
     current: BTreeMap<(String, String), KindIndex>,
 }
 
+/// What all kinds share.
+pub(super) struct SharedServices {
+    pub(super) client: Client,
+    pub(super) persistence: Arc<Persistence>,
+    pub(super) indices: Indices,
+    pub(super) request_timeout: Duration,
+    pub(super) metrics: Metrics,
+    pub(super) children: Arc<Children>,
+}
+
 /// Makes kinds of declarations.
 struct KindFactory {
-    client: Client,
-    persistence: Arc<Persistence>,
-    indices: Indices,
-    request_timeout: Duration,
-    metrics: Metrics,
+    services: SharedServices,
     kinds: Arc<HandledKinds>,
     /// The kinds made so far, with the positions of their declarations: a kind may come again.
     made: HashMap<(KindSpec, Vec<usize>), KindIndex>,
@@ -76,11 +81,7 @@ impl Declarations {
     /// Checks the declarations.
     pub(super) fn new(
         declared: Vec<ResourceHandlers>,
-        client: Client,
-        persistence: Arc<Persistence>,
-        indices: Indices,
-        request_timeout: Duration,
-        metrics: Metrics,
+        services: SharedServices,
         heartbeats: &Heartbeats,
     ) -> Result<Self, Error> {
         check(&declared)?;
@@ -90,7 +91,7 @@ impl Declarations {
         let dynamic = dynamic.map(|(position, it)| DynamicDeclaration {
             position,
             demand: ResourceDemand {
-                wanted: wanted(&it.target),
+                wanted: it.target.wanted(),
                 writes: it.writes(),
             },
             condition: heartbeats.condition(
@@ -106,11 +107,7 @@ impl Declarations {
             dynamic: dynamic.collect(),
             review_selections,
             factory: KindFactory {
-                client,
-                persistence,
-                indices,
-                request_timeout,
-                metrics,
+                services,
                 kinds: Arc::default(),
                 made: HashMap::new(),
             },
@@ -277,12 +274,14 @@ impl KindFactory {
         }
         let (spec, positions) = &key;
         let declarations: Vec<_> = positions.iter().map(|at| &declared[*at]).collect();
+        let shared = &self.services;
         let supplies = KindServices {
-            client: self.client.clone(),
-            persistence: Arc::clone(&self.persistence),
-            indices: self.indices.clone(),
-            patience: self.request_timeout,
-            metrics: self.metrics.kind(&spec.kind, &spec.group),
+            client: shared.client.clone(),
+            persistence: Arc::clone(&shared.persistence),
+            indices: shared.indices.clone(),
+            patience: shared.request_timeout,
+            metrics: shared.metrics.kind(&spec.kind, &spec.group),
+            children: Arc::clone(&shared.children),
         };
         let kind = HandledKind::new(spec.clone(), &declarations, supplies);
         let kind = kind.map_err(|source| Error::Declaration {
@@ -293,17 +292,6 @@ impl KindFactory {
         let index = index.ok_or_else(|| Error::Ended("there are too many kinds".to_owned()))?;
         self.made.insert(key, index);
         Ok(index)
-    }
-}
-
-fn wanted(target: &ResourceTarget) -> Wanted {
-    match target {
-        ResourceTarget::Kind(spec) => Wanted::Exact {
-            group: spec.group.to_owned(),
-            version: spec.version.to_owned(),
-            plural: spec.plural.to_owned(),
-        },
-        ResourceTarget::Selection(selector) => Wanted::Selected(selector.clone()),
     }
 }
 

@@ -4,6 +4,7 @@ use kopf_core::election;
 use kopf_core::handler::registry;
 
 use crate::client::authentication::CredentialsExhausted;
+use crate::inspect::InspectError;
 use crate::operator::hook::HookFailure;
 use crate::settings::InvalidSetting;
 use crate::task::TaskEnd;
@@ -43,6 +44,9 @@ pub enum Error {
     /// The operator cannot serve its health endpoint.
     #[error("the health endpoint cannot be served")]
     Health(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The operator cannot serve its page.
+    #[error("the page cannot be served")]
+    Page(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// A setting has a value with which no operator works.
     #[error("invalid settings")]
     Settings(#[source] InvalidSetting),
@@ -70,6 +74,9 @@ pub enum Error {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The commands `inspect` and `unstick` could not read or change objects.
+    #[error("the objects cannot be inspected")]
+    Inspection(#[source] InspectError),
     /// There is no cluster, or no credentials that it accepts.
     #[error(transparent)]
     Login(CredentialsExhausted),

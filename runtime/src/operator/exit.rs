@@ -38,10 +38,12 @@ impl Error {
             | Self::Settings(_)
             | Self::LeaderElection(_) => DECLARATION,
             Self::Startup(_) => STARTUP,
-            Self::Login(_) => ACCESS,
-            Self::Admission(_) | Self::Health(_) | Self::Peering(_) | Self::Definition { .. } => {
-                ENVIRONMENT
-            }
+            Self::Login(_) | Self::Inspection(_) => ACCESS,
+            Self::Admission(_)
+            | Self::Health(_)
+            | Self::Page(_)
+            | Self::Peering(_)
+            | Self::Definition { .. } => ENVIRONMENT,
             Self::Cleanup(_) => CLEANUP,
         }
     }

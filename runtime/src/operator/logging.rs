@@ -2,6 +2,7 @@
 
 mod line;
 mod options;
+mod page_lines;
 mod span_fields;
 
 use std::io::{IsTerminal as _, stderr};
@@ -17,6 +18,7 @@ use tracing_subscriber::{EnvFilter, Layer, Registry};
 
 use self::line::{DiscardFields, LineFormat};
 pub use self::options::{LogFormat, LogVerbosity};
+use self::page_lines::PageLinesLayer;
 use self::span_fields::SpanFieldsLayer;
 use crate::events::log_layer::EventLayer;
 use crate::health::metrics::api::REQUEST_LOG;
@@ -168,6 +170,7 @@ impl LogSetup {
             .with(filter(self.verbosity))
             .with(SpanFieldsLayer)
             .with(EventLayer)
+            .with(PageLinesLayer)
             .with(lines)
             .try_init()
             .map_err(LogAlreadySetUp)

@@ -1,4 +1,4 @@
-//! The health endpoint and the metrics of an operator, from before its startup to after its cleanup.
+//! The health endpoint, the page and the metrics of an operator, from before its startup to after its cleanup.
 
 use std::sync::Arc;
 
@@ -9,6 +9,9 @@ use super::{Error, Operator};
 use crate::health::Health;
 use crate::health::metrics::Metrics;
 use crate::health::probe::{ProbeReceiver, probe_channel};
+use crate::page::Page;
+use crate::page::journal::PageJournal;
+use crate::page::running_parts::RunningParts;
 use crate::task::{SupervisedThread, TaskEnd};
 
 /// The state, the metrics and the health endpoint of an operator.
@@ -17,11 +20,16 @@ pub(super) struct Observability {
     pub(super) metrics: Metrics,
     /// Requests of the health endpoint for the probe handlers.
     pub(super) probe_requests: Option<ProbeReceiver>,
-    pub(super) health_server: HealthServerTask,
+    pub(super) health_server: ServerThread,
+    /// What happens, for the page.
+    pub(super) journal: PageJournal,
+    /// What the page asks once it runs.
+    pub(super) page_parts: RunningParts,
+    pub(super) page_server: ServerThread,
 }
 
-/// The thread of the health endpoint; it stops when this is dropped.
-pub(super) enum HealthServerTask {
+/// The thread of the health endpoint or of the page; it stops when this is dropped.
+pub(super) enum ServerThread {
     Disabled,
     Running {
         thread: SupervisedThread,
@@ -32,19 +40,22 @@ pub(super) enum HealthServerTask {
 // === impl Observability ===
 
 impl Observability {
-    /// Starts the health endpoint, if the operator has one.
+    /// Starts the health endpoint and the page, if the operator has them.
     pub(super) fn start(operator: &Operator) -> Result<Self, Error> {
         let (probes, probe_requests) = probe_channel(&operator.handlers.probes);
         let mut observability = Self {
             state: operator.state.clone(),
             metrics: Metrics::new(operator.name, Arc::clone(&operator.requests)),
             probe_requests: None,
-            health_server: HealthServerTask::Disabled,
+            health_server: ServerThread::Disabled,
+            journal: PageJournal::default(),
+            page_parts: RunningParts::default(),
+            page_server: ServerThread::Disabled,
         };
+        observability.start_page(operator)?;
         let Some(endpoint) = &operator.liveness else {
             return Ok(observability);
         };
-        let mut resources = operator.resources.iter();
         let health = Health {
             heartbeats: observability.state.heartbeats.clone(),
             pause_gate: observability.state.pause_gate.clone(),
@@ -52,22 +63,51 @@ impl Observability {
             indices: operator.indices.clone(),
             probes,
             settings: operator.settings.health.clone(),
-            serves_webhooks: resources.any(|resource| !resource.webhooks.is_empty()),
+            serves_webhooks: serves_webhooks(operator),
         };
         let stop = CancellationToken::new();
         let thread = health.serve(endpoint, stop.clone());
         observability.probe_requests = probe_requests;
-        observability.health_server = HealthServerTask::Running {
+        observability.health_server = ServerThread::Running {
             thread: thread.map_err(|error| Error::Health(Box::new(error)))?,
             _stop: stop.drop_guard(),
         };
         Ok(observability)
     }
+
+    fn start_page(&mut self, operator: &Operator) -> Result<(), Error> {
+        let Some(setup) = &operator.page else {
+            return Ok(());
+        };
+        self.journal = PageJournal::keeping();
+        let page = Page {
+            operator: operator.name,
+            version: operator.version,
+            journal: self.journal.clone(),
+            heartbeats: self.state.heartbeats.clone(),
+            pause_gate: self.state.pause_gate.clone(),
+            metrics: self.metrics.clone(),
+            serves_webhooks: serves_webhooks(operator),
+            parts: self.page_parts.clone(),
+        };
+        let stop = CancellationToken::new();
+        let thread = page.serve(setup, stop.clone());
+        self.page_server = ServerThread::Running {
+            thread: thread.map_err(|error| Error::Page(Box::new(error)))?,
+            _stop: stop.drop_guard(),
+        };
+        Ok(())
+    }
 }
 
-// === impl HealthServerTask ===
+fn serves_webhooks(operator: &Operator) -> bool {
+    let mut resources = operator.resources.iter();
+    resources.any(|resource| !resource.webhooks.is_empty())
+}
 
-impl HealthServerTask {
+// === impl ServerThread ===
+
+impl ServerThread {
     pub(super) fn is_running(&self) -> bool {
         matches!(self, Self::Running { .. })
     }

@@ -12,7 +12,7 @@ use tracing::{error, info};
 
 use self::start::PartStarter;
 use super::coordination::CoordinationTasks;
-use super::observability::{HealthServerTask, Observability};
+use super::observability::{Observability, ServerThread};
 use super::streams::Streams;
 use super::{Error, Operator};
 use crate::admission::running_webhooks::RunningWebhooks;
@@ -63,7 +63,11 @@ pub(super) async fn run(
     let heartbeats = observability.state.heartbeats.clone();
     heartbeats.enter_phase(OperatorPhase::Running);
     let ended = tasks
-        .supervise(&mut observability.health_server, stop)
+        .supervise(
+            &mut observability.health_server,
+            &mut observability.page_server,
+            stop,
+        )
         .await;
     heartbeats.enter_phase(match &ended {
         Ok(()) => OperatorPhase::Stopping,
@@ -90,9 +94,10 @@ impl OperatorTasks {
             indices: operator.indices,
             observability,
         };
-        let mut declarations = starter.declarations(operator.resources)?;
+        let children = starter.children(&operator.resources);
+        let mut declarations = starter.declarations(operator.resources, Arc::clone(&children))?;
         let webhooks = declarations.take_webhooks();
-        let has_indices = declarations.iter().any(ResourceHandlers::has_indices);
+        let has_indices = declarations.iter().any(ResourceHandlers::needs_lists);
         let has_background = declarations.iter().any(ResourceHandlers::has_background);
 
         let tickets = starter.startup_lists(has_indices);
@@ -125,18 +130,20 @@ impl OperatorTasks {
             &mut feeders,
         );
         let kinds = Arc::clone(declarations.kinds());
+        starter.observability.page_parts.set(&background, &kinds);
         let streams = Streams::start(
-            starter.stream_services(sender.clone(), &services, admission.is_some()),
+            starter.stream_services(&sender, &services, admission.is_some(), &children),
             declarations,
             discovered,
             namespace_scope,
             tickets,
         )?;
+        start::feed_owners(&children, &sender, &mut feeders);
         if has_indices {
             feeders.spawn("readiness of indices", starter.index_reminder());
         }
         let stop_queue = CancellationToken::new();
-        let pipeline = starter.pipeline(kinds, &background, services, &stop_queue);
+        let pipeline = starter.pipeline(kinds, &background, children, services, &stop_queue);
         let queue = starter.queue(pipeline, queue_items, &stop_queue);
         Ok(Self {
             _queue_sender: streams.is_idle().then_some(sender),
@@ -158,7 +165,8 @@ impl OperatorTasks {
     /// Waits until `stop` is ready, or until a task ends that must not.
     async fn supervise(
         &mut self,
-        health_server: &mut HealthServerTask,
+        health_server: &mut ServerThread,
+        page_server: &mut ServerThread,
         stop: impl Future<Output = ()>,
     ) -> Result<(), Error> {
         let ended = tokio::select! {
@@ -172,6 +180,7 @@ impl OperatorTasks {
             ended = self.feeders.ended() => ended,
             ended = self.health_checks.ended() => ended,
             ended = health_server.ended() => ended,
+            ended = page_server.ended() => ended,
         };
         Err(Error::ended(&ended))
     }

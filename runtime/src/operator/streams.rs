@@ -12,10 +12,12 @@ use super::declarations::{Declarations, HandledKindsChange};
 use super::discovery::Discovered;
 use super::error::Error;
 use super::namespaces::{NamespaceScope, ServedNamespaces};
+use crate::children::watcher::ChildWatcher;
+use crate::children::{Children, WatchedKind};
 use crate::client::requests::KindApi;
 use crate::client::resource::Scope;
 use crate::coordination::pause::PauseGate;
-use crate::health::metrics::KindMetrics;
+use crate::health::metrics::{KindMetrics, Metrics};
 use crate::index::list_gate::{ListGate, PendingList};
 use crate::index::update::{self, IndexUpdater, Indexer};
 use crate::process::HandledKind;
@@ -45,6 +47,8 @@ pub(super) struct StreamServices {
     pub(super) listed: ListGate,
     pub(super) default_backoff: Duration,
     pub(super) heartbeats: Heartbeats,
+    pub(super) children: Arc<Children>,
+    pub(super) metrics: Metrics,
 }
 
 /// The properties of a kind that its streams need.
@@ -82,6 +86,8 @@ pub(super) struct Streams {
     streams: Tasks,
     /// The tokens that end each stream.
     running: HashMap<StreamKey, CancellationToken>,
+    /// The tokens that end each stream of children, and of objects that are referred to.
+    related: HashMap<StreamKey, CancellationToken>,
     /// The task names of streams that are about to end. A new stream of that name starts after.
     ending: BTreeSet<String>,
     served: Option<watch::Receiver<ServedNamespaces>>,
@@ -114,6 +120,7 @@ impl Streams {
             namespaces,
             streams: Tasks::default(),
             running: HashMap::new(),
+            related: HashMap::new(),
             ending: BTreeSet::new(),
             served,
             discovered,
@@ -201,6 +208,7 @@ impl Streams {
             let kind = self.declarations.kinds().get(kind);
             self.ending.insert(name(kind.api(), namespace.as_deref()));
         }
+        self.reconcile_related();
         for key in wanted {
             let (kind, namespace) = &key;
             let name = name(&self.kinds[kind].api, namespace.as_deref());
@@ -208,6 +216,72 @@ impl Streams {
                 self.start_stream(key, name);
             }
         }
+    }
+
+    /// The same for the streams of children, and of objects that are referred to.
+    fn reconcile_related(&mut self) {
+        let children = Arc::clone(&self.services.children);
+        let wanted: BTreeSet<StreamKey> = children
+            .kinds()
+            .iter()
+            .flat_map(|kind| {
+                let namespaces = self.namespaces.for_scope(kind.spec.scope);
+                namespaces.map(|namespace| (kind.index, namespace))
+            })
+            .collect();
+        let gone = self.related.extract_if(|key, _| !wanted.contains(key));
+        for ((index, namespace), token) in gone.collect::<Vec<_>>() {
+            token.cancel();
+            children.set_watched(index, namespace.as_deref(), false);
+            let kind = &children.kinds()[usize::from(index.0)];
+            self.ending
+                .insert(related_name(&children, kind, namespace.as_deref()));
+        }
+        for key in wanted {
+            let kind = &children.kinds()[usize::from(key.0.0)];
+            let name = related_name(&children, kind, key.1.as_deref());
+            if !self.related.contains_key(&key) && !self.ending.contains(&name) {
+                self.start_related(key, kind, name);
+            }
+        }
+    }
+
+    fn start_related(&mut self, key: StreamKey, kind: &WatchedKind, name: String) {
+        let gone = CancellationToken::new();
+        let services = &self.services;
+        let namespace = key.1.clone();
+        let api = services.children.watched_api(kind);
+        let described = api.describe(namespace.as_deref());
+        services
+            .children
+            .set_watched(kind.index, namespace.as_deref(), true);
+        let watcher = ChildWatcher {
+            children: Arc::clone(&services.children),
+            kind: kind.index,
+            namespace: namespace.clone(),
+            lists: [
+                services.gate.expect_list(described.clone()),
+                services.listed.expect_list(described.clone()),
+            ],
+        };
+        let metrics = services.metrics.kind(&kind.spec.kind, &kind.spec.group);
+        let stream = WatchStream {
+            api,
+            kind: kind.index,
+            health: StreamHealth::new(&services.heartbeats, metrics, &described),
+            namespace,
+            retention: Retention::Identity,
+            settings: services.settings.clone(),
+            runs_in_pauses: false,
+        };
+        let (sender, messages) = mpsc::channel(WATCH_EVENT_CHANNEL);
+        let pause_gate = services.pause_gate.clone();
+        let output = StreamOutput::Indices(sender);
+        let stream = stream::run_until(stream, output, pause_gate, gone.clone());
+        self.streams.spawn(name, async move {
+            tokio::join!(stream, watcher.run(messages));
+        });
+        self.related.insert(key, gone);
     }
 
     fn start_stream(&mut self, key: StreamKey, name: String) {
@@ -246,6 +320,12 @@ impl WatchedNamespaces {
 /// The name of the task of a stream.
 fn name(api: &KindApi, namespace: Option<&str>) -> String {
     format!("watch {}", api.describe(namespace))
+}
+
+/// The name of the task of a stream of children, or of objects that are referred to.
+fn related_name(children: &Children, kind: &WatchedKind, namespace: Option<&str>) -> String {
+    let described = children.watched_api(kind).describe(namespace);
+    format!("watch {described} for reconcile {}", kind.index.0)
 }
 
 // === impl StreamedKind ===

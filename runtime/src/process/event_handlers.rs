@@ -167,8 +167,11 @@ impl ObjectHandling<'_> {
             .call(inputs, limit)
             .instrument(span::handler(spec.id.as_str(), record.retries));
         let measured = handler.metrics.begin(record.retries);
+        let journal = &self.services.journal;
+        let journaled = journal.call_begun(&self.subject.journaled(), spec, record.retries);
         let mut attempt = self.pause_gate.while_leading(attempt).await?;
         measured.end(attempt.end.counted());
+        journaled.end(attempt.end.counted().text());
         let result = attempt.effects.result.take();
         if call.event_type != WatchEventType::Deleted {
             patches.patch.absorb(attempt.effects.patch.into_writes());

@@ -37,11 +37,14 @@ impl ObjectHandling<'_> {
         let call = handler.function.call(facts, attempt.time_left);
         let call = LogPoster::scope(log_poster, call).instrument(span);
         let measured = handler.metrics.begin(attempt.retry);
+        let journal = &self.services.journal;
+        let journaled = journal.call_begun(&self.subject.journaled(), spec, attempt.retry);
         let mut made = match self.pause_gate.while_leading(call).await {
             Ok(made) => made,
             Err(LeaseEnded) => return ObjectInput::LeaseEnded,
         };
         measured.end(made.end.counted());
+        journaled.end(made.end.counted().text());
         let result = made.effects.result.take();
         ObjectInput::Called(HandlerCall {
             outcome: made.end.into_outcome(result, turn.reason(), &spec.policy),

@@ -1,27 +1,31 @@
 //! A handled kind: its handlers in order, its API, its storage of progress.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use kopf_core::handler::HandlerSpec;
 use kopf_core::handler::registry::{Error, Registry, Tracking};
 use kopf_core::handler::watch_selectors::WatchSelectors;
+use kopf_core::handler::{HandlerId, HandlerSpec};
+use kopf_core::machine::reconcile::ReconcileRules;
 use kopf_core::persistence::Persistence;
 use kopf_core::watch::batch::BatchMode;
 use kube::Client;
 use serde_json::Value;
 
 use crate::background::declaration::{BackgroundHandler, RegisteredBackground};
+use crate::children::{Children, OwnedKind, ReferredKind};
 use crate::client::requests::KindApi;
 use crate::client::resource::{KindSpec, ResourceDescription};
 use crate::context::filter::{FilterMemo, FilterResource, FilterScope};
 use crate::events::object_ref::ObjectRef;
 use crate::handler::memo::Memos;
-use crate::health::metrics::{HandlerMetrics, KindMetrics};
+use crate::health::metrics::{HandlerMetrics, HandlerType, KindMetrics};
 use crate::index::Indices;
 use crate::index::update::Indexer;
+use crate::registration::function::children::ReconcileFunction;
 use crate::registration::function::{ChangeFunction, EventFunction};
-use crate::registration::{HandlerFunction, ResourceHandlers};
+use crate::registration::{HandlerFunction, RegisteredChildHandler, ResourceHandlers};
 use crate::watch::ObjectKey;
 use kopf_core::watch::known_objects::Retention;
 
@@ -40,6 +44,25 @@ pub(crate) struct HandledKind {
     /// One for each declaration with memos.
     memos: Vec<Arc<Memos>>,
     metrics: Arc<KindMetrics>,
+    related: KindRelations,
+}
+
+/// The children of a kind, and the objects that it refers to.
+#[derive(Default)]
+pub(crate) struct KindRelations {
+    pub(crate) reconcile: Option<ReconcileRules>,
+    pub(crate) owned: Arc<[OwnedKind]>,
+    pub(crate) referred: Vec<ReferredKind>,
+    pub(crate) child_handlers: Vec<KindChildHandler>,
+    /// Whether the API server has pruned conditions: the schema has none.
+    prunes_conditions: AtomicBool,
+}
+
+/// A handler of children with its metrics.
+pub(crate) struct KindChildHandler {
+    pub(crate) registered: RegisteredChildHandler,
+    pub(crate) metrics: Arc<HandlerMetrics>,
+    pub(crate) memos: Option<Arc<Memos>>,
 }
 
 /// The function of a handler with its parameter and metrics.
@@ -58,6 +81,7 @@ pub(crate) struct KindServices {
     /// The time for the API server to answer.
     pub(crate) patience: Duration,
     pub(crate) metrics: Arc<KindMetrics>,
+    pub(crate) children: Arc<Children>,
 }
 
 impl HandledKind {
@@ -86,6 +110,13 @@ impl HandledKind {
             background_handlers: background_handlers(&registry, &handlers, &spec, &api),
             indexers: indexers(&registry, &handlers),
             batch_mode: batch_mode(&handlers),
+            related: KindRelations::new(
+                declarations,
+                &registry,
+                &handlers,
+                &services.children,
+                &services.metrics,
+            ),
             memos: memos.collect(),
             spec,
             api,
@@ -126,6 +157,11 @@ impl HandledKind {
         &self.background_handlers
     }
 
+    /// The children of this kind, and the objects that it refers to.
+    pub(crate) fn related(&self) -> &KindRelations {
+        &self.related
+    }
+
     pub(crate) fn memos(&self) -> &[Arc<Memos>] {
         &self.memos
     }
@@ -160,6 +196,23 @@ impl HandledKind {
         match &handler.function {
             HandlerFunction::Change(function) => Some(ChangeHandlerRef {
                 function: &**function,
+                param: handler.param.clone(),
+                metrics: &handler.metrics,
+                memos: handler.memos.as_deref(),
+            }),
+            _ => None,
+        }
+    }
+
+    /// The function of `reconcile` that came from this kind's registry.
+    pub(crate) fn reconcile_function(
+        &self,
+        spec: &Arc<HandlerSpec>,
+    ) -> Option<ReconcileHandlerRef<'_>> {
+        let handler = self.entry(spec)?;
+        match &handler.function {
+            HandlerFunction::Reconcile(reconcile) => Some(ReconcileHandlerRef {
+                function: &*reconcile.function,
                 param: handler.param.clone(),
                 metrics: &handler.metrics,
                 memos: handler.memos.as_deref(),
@@ -206,6 +259,78 @@ pub(crate) struct EventHandlerRef<'a> {
     pub(crate) param: Option<Arc<Value>>,
     pub(crate) metrics: &'a HandlerMetrics,
     pub(crate) memos: Option<&'a Memos>,
+}
+
+/// The function of `reconcile` with its parameter and metrics.
+pub(crate) struct ReconcileHandlerRef<'a> {
+    pub(crate) function: &'a dyn ReconcileFunction,
+    pub(crate) param: Option<Arc<Value>>,
+    pub(crate) metrics: &'a HandlerMetrics,
+    pub(crate) memos: Option<&'a Memos>,
+}
+
+// === impl KindRelations ===
+
+impl KindRelations {
+    fn new(
+        declarations: &[&ResourceHandlers],
+        registry: &Registry,
+        handlers: &[KindHandler],
+        children: &Children,
+        metrics: &KindMetrics,
+    ) -> Self {
+        let related = || declarations.iter().map(|it| &it.related);
+        let owned = related().flat_map(|related| &related.children);
+        let owned = owned.filter_map(|it| children.owned(&it.name, &it.spec, it.options));
+        let owned: Arc<[OwnedKind]> = owned.collect();
+        let used = related().flat_map(|related| &related.used);
+        let referred = used.filter_map(|it| children.referred(&it.spec, &it.by));
+        let child_handlers = declarations.iter().flat_map(|declared| {
+            let registered = declared.related.child_handlers.iter().cloned();
+            registered.map(|registered| KindChildHandler {
+                metrics: metrics.handler(registered.spec.id.as_str(), HandlerType::Child),
+                memos: declared.memos.clone(),
+                registered,
+            })
+        });
+        let specs = registry.handlers().iter().zip(handlers);
+        let mut reconcile = specs.filter_map(|(spec, handler)| match &handler.function {
+            HandlerFunction::Reconcile(registered) => Some((spec, registered.timing)),
+            _ => None,
+        });
+        let kinds = owned.iter().map(|kind| {
+            let name = &kind.name;
+            HandlerId::new(&format!("{}/{}", name.api_version, name.kind))
+        });
+        let rules = reconcile.next().map(|(spec, timing)| ReconcileRules {
+            spec: Arc::clone(spec),
+            interval: timing.interval,
+            status: timing.status,
+            kinds: kinds.collect(),
+        });
+        Self {
+            reconcile: rules,
+            owned,
+            referred: referred.collect(),
+            child_handlers: child_handlers.collect(),
+            prunes_conditions: AtomicBool::new(false),
+        }
+    }
+
+    /// Notes that the API server keeps no conditions of this kind.
+    pub(crate) fn note_pruned_conditions(&self) {
+        self.prunes_conditions.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether conditions are known to be pruned, so that writing them again is of no use.
+    pub(crate) fn prunes_conditions(&self) -> bool {
+        self.prunes_conditions.load(Ordering::Relaxed)
+    }
+
+    /// Whether the states of objects are kept for calls that children cause.
+    pub(crate) fn keeps_owners(&self) -> bool {
+        self.reconcile.is_some() || !self.child_handlers.is_empty()
+    }
 }
 
 /// The specs and functions of all declared handlers, in their order.
@@ -261,9 +386,10 @@ fn background_handlers(
         let registered = match &handler.function {
             HandlerFunction::Daemon(daemon) => RegisteredBackground::Daemon(daemon.clone()),
             HandlerFunction::Timer(timer) => RegisteredBackground::Timer(Arc::new(timer.clone())),
-            HandlerFunction::Change(_) | HandlerFunction::Event(_) | HandlerFunction::Index(_) => {
-                return None;
-            }
+            HandlerFunction::Change(_)
+            | HandlerFunction::Event(_)
+            | HandlerFunction::Index(_)
+            | HandlerFunction::Reconcile(_) => return None,
         };
         Some(Arc::new(BackgroundHandler {
             spec: Arc::clone(spec),

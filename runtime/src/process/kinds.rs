@@ -21,6 +21,15 @@ impl HandledKinds {
         Some(index)
     }
 
+    /// The first kind that satisfies a condition.
+    pub(crate) fn find(
+        &self,
+        is_wanted: impl Fn(&HandledKind) -> bool,
+    ) -> Option<Arc<HandledKind>> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.iter().find(|kind| is_wanted(kind)).cloned()
+    }
+
     /// The kind with this index.
     ///
     /// # Panics

@@ -1,6 +1,7 @@
 //! Adapters from the untyped runtime to typed handlers: they decode the object and call the
 //! function, and catch its panics and timeouts.
 
+pub(crate) mod children;
 pub(crate) mod index;
 pub(crate) mod webhook;
 
@@ -216,7 +217,7 @@ where
 // === impl AttemptResult ===
 
 impl AttemptResult {
-    fn undecodable(error: &serde_json::Error) -> Self {
+    pub(super) fn undecodable(error: &serde_json::Error) -> Self {
         Self {
             effects: HandlerEffects::default(),
             end: CallEnd::Undecodable(error.to_string()),

@@ -1,6 +1,7 @@
 //! Unit tests of handlers, as users write them.
 
 use k8s_openapi::api::core::v1::ConfigMap;
+use kopf_core::children::options::ChildOptions;
 use kube::ResourceExt as _;
 use serde_json::json;
 
@@ -10,6 +11,7 @@ use crate::context::Old;
 use crate::context::hierarchy::{Adoption, Existing, Naming, OwnerFlags};
 use crate::context::memo_context::MemoContext;
 use crate::context::object_context::ObjectContext;
+use crate::context::reconcile::ChildOf;
 use crate::handler::SubHandler;
 use crate::handler::memo::Memo;
 
@@ -120,6 +122,36 @@ async fn all_contexts_can_be_built() {
     mutation.draft().immutable = Some(true);
     assert_eq!(mutation.operation(), Operation::Create);
     assert_eq!(mutation.changes(), json!({"immutable": true}));
+}
+
+/// The marker of a kind with ConfigMaps as children.
+enum ConfigChildren {}
+
+impl ChildOf<ConfigChildren> for ConfigMap {
+    const OPTIONS: ChildOptions = ChildOptions::new();
+}
+
+/// Applies two ConfigMaps, and reports one of them.
+async fn keep_two(cx: &mut ReconcileContext<ConfigMap, ConfigChildren>) -> HandlerResult {
+    cx.apply(ConfigMap::default()).await?;
+    let applied = cx.apply(config("other", "b")).await?;
+    cx.metadata_mut().labels = Some([("made".to_owned(), applied.name_any())].into());
+    cx.call_again_after(Duration::from_secs(1));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_reconcile_function_is_tested_with_values() {
+    let mut cx = TestContext::new(&config("one", "a")).reconcile();
+    assert!(cx.children::<ConfigMap>().is_empty() && cx.reasons().is_empty());
+    assert!(keep_two(&mut cx).await.is_ok());
+    let applied = cx.applied();
+    let names: Vec<_> = applied.iter().map(|it| &it["metadata"]["name"]).collect();
+    assert_eq!(names, ["one", "other"]);
+    assert_eq!(applied[1]["kind"], "ConfigMap");
+    assert_eq!(applied[1]["data"], json!({"key": "b"}));
+    let changes = json!({"metadata": {"labels": {"made": "other"}}});
+    assert_eq!(cx.changes(), changes);
 }
 
 #[tokio::test]

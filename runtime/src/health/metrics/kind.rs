@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use super::instrument::{Counter, Gauge, Histogram};
+use super::summary::{HandlerSummary, KindSummary};
 use super::text_format::{MetricType, MetricsText};
 use super::{labels, locked};
 
@@ -85,6 +86,24 @@ pub(crate) enum HandlerType {
     Daemon,
     Timer,
     Index,
+    Reconcile,
+    Child,
+}
+
+// === impl HandlerType ===
+
+impl HandlerType {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Event => "event",
+            Self::Change => "change",
+            Self::Daemon => "daemon",
+            Self::Timer => "timer",
+            Self::Index => "index",
+            Self::Reconcile => "reconcile",
+            Self::Child => "child",
+        }
+    }
 }
 
 // === impl KindMetrics ===
@@ -136,6 +155,18 @@ impl KindMetrics {
     pub(crate) fn count_restart(&self, restart: WatchRestart) {
         self.restarts[restart as usize].add();
     }
+
+    pub(super) fn summary(&self) -> KindSummary {
+        let events = EventLabel::ALL.map(|it| (it.text(), self.events[it as usize].get()));
+        let restarts = WatchRestart::ALL.map(|it| (it.text(), self.restarts[it as usize].get()));
+        let handlers = locked(&self.handlers).clone();
+        KindSummary {
+            kind: self.name.clone(),
+            events: events.into(),
+            restarts: restarts.into(),
+            handlers: handlers.iter().map(|handler| handler.summary()).collect(),
+        }
+    }
 }
 
 // === impl HandlerMetrics ===
@@ -165,6 +196,17 @@ impl HandlerMetrics {
     /// Counts a daemon or timer of an object that has stopped.
     pub(crate) fn stopped(&self) {
         self.running.add(-1);
+    }
+
+    fn summary(&self) -> HandlerSummary {
+        let outcomes = AttemptOutcome::ALL.into_iter();
+        let outcomes = outcomes.map(|it| (it.text(), self.outcomes[it as usize].get()));
+        HandlerSummary {
+            id: self.id.clone(),
+            handler_type: self.handler_type.text(),
+            outcomes: outcomes.filter(|(_, count)| *count > 0).collect(),
+            running: self.running.get(),
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::instrument::Gauge;
+use super::summary::QueueSummary;
 use super::text_format::{MetricType, MetricsText};
 
 /// The metrics of the queue.
@@ -50,6 +51,22 @@ impl QueueMetrics {
         self.working.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
+    pub(super) fn summary(&self) -> QueueSummary {
+        QueueSummary {
+            waiting: self.depth.get(),
+            oldest: self.oldest_age(),
+            working: self.working.get(),
+        }
+    }
+
+    /// How long the first object has been waiting, in milliseconds.
+    fn oldest_age(&self) -> u64 {
+        match self.oldest.load(Ordering::Relaxed) {
+            NONE_WAITS => 0,
+            oldest => self.now().saturating_sub(oldest),
+        }
+    }
+
     pub(super) fn encode(&self, text: &mut MetricsText) {
         text.family(
             "kopf_queue_depth",
@@ -57,11 +74,7 @@ impl QueueMetrics {
             "Objects that wait for a worker.",
         )
         .sample(&[], self.depth.get());
-        let oldest = self.oldest.load(Ordering::Relaxed);
-        let age = match oldest {
-            NONE_WAITS => 0,
-            oldest => self.now().saturating_sub(oldest),
-        };
+        let age = self.oldest_age();
         text.family(
             "kopf_queue_oldest_seconds",
             MetricType::Gauge,

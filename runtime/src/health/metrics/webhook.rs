@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::instrument::{Counter, Histogram};
 use super::labels;
+use super::summary::WebhookSummary;
 use super::text_format::{MetricType, MetricsText};
 
 /// The metrics of one webhook.
@@ -40,6 +41,15 @@ impl WebhookMetrics {
     pub(crate) fn reviewed(&self, verdict: ReviewOutcome, time: Duration) {
         self.durations.observe(time);
         self.verdicts[verdict as usize].add();
+    }
+
+    pub(super) fn summary(&self) -> WebhookSummary {
+        let verdicts = ReviewOutcome::ALL.map(|it| (it.text(), self.verdicts[it as usize].get()));
+        WebhookSummary {
+            kind: self.kind.clone(),
+            id: self.id.clone(),
+            verdicts: verdicts.into(),
+        }
     }
 }
 

@@ -121,7 +121,7 @@ fn timestamp() -> String {
     text
 }
 
-fn severity(level: Level) -> &'static str {
+pub(super) fn severity(level: Level) -> &'static str {
     match level {
         Level::ERROR => "error",
         Level::WARN => "warn",

@@ -121,6 +121,10 @@ impl LoggedObject<'_> {
         json.into()
     }
 
+    pub(super) fn uid(&self) -> &str {
+        self.get(SpanField::Uid)
+    }
+
     fn get(&self, field: SpanField) -> &str {
         self.0.get(field).unwrap_or_default()
     }

@@ -10,6 +10,7 @@ use crate::admission::Webhooks;
 use crate::admission::running_webhooks::{RunningWebhooks, WebhookDependencies};
 use crate::admission::selected_kinds::SelectedKinds;
 use crate::background::{Background, BackgroundSetup};
+use crate::children::Children;
 use crate::client::resource::ResourceTarget;
 use crate::coordination::clock::WallClock;
 use crate::events::posting::{self, EventPoster};
@@ -18,7 +19,7 @@ use crate::health::probe::{ProbeReceiver, ProbeRunner};
 use crate::index::Indices;
 use crate::index::list_gate::{self, GatedIndices};
 use crate::operator::coordination::{CoordinationConfig, CoordinationTasks};
-use crate::operator::declarations::Declarations;
+use crate::operator::declarations::{Declarations, SharedServices};
 use crate::operator::discovery::{self, Discovered, DiscoveryWatcher};
 use crate::operator::hook::{Hook, ProbeContext};
 use crate::operator::namespaces::NamespaceScope;
@@ -67,16 +68,26 @@ impl PartStarter<'_> {
     pub(super) fn declarations(
         &self,
         resources: Vec<ResourceHandlers>,
+        children: Arc<Children>,
     ) -> Result<Declarations, Error> {
-        Declarations::new(
-            resources,
-            self.client.clone(),
-            Arc::new(self.settings.persistence.clone()),
-            self.indices.clone(),
-            self.settings.networking.request_timeout,
-            self.observability.metrics.clone(),
-            &self.observability.state.heartbeats,
-        )
+        let services = SharedServices {
+            client: self.client.clone(),
+            persistence: Arc::new(self.settings.persistence.clone()),
+            indices: self.indices.clone(),
+            request_timeout: self.settings.networking.request_timeout,
+            metrics: self.observability.metrics.clone(),
+            children,
+        };
+        Declarations::new(resources, services, &self.observability.state.heartbeats)
+    }
+
+    /// The children of all kinds.
+    pub(super) fn children(&self, resources: &[ResourceHandlers]) -> Arc<Children> {
+        let declared = resources.iter().flat_map(ResourceHandlers::related_kinds);
+        let mut related = resources.iter().map(|it| &it.related);
+        let has_child_handlers = related.any(|related| !related.child_handlers.is_empty());
+        let manager = Arc::from(self.name);
+        Children::new(self.client.clone(), manager, declared, has_child_handlers)
     }
 
     /// Keeps the operator unready until the streams hold tickets of their own.
@@ -221,7 +232,7 @@ impl PartStarter<'_> {
                 state.heartbeats.heartbeat("the posting of events"),
             );
             tasks.spawn("posting of events", posting);
-            poster
+            poster.with_journal(self.observability.journal.clone())
         });
         (poster, tasks)
     }
@@ -234,6 +245,7 @@ impl PartStarter<'_> {
             pause_gate: self.observability.state.pause_gate.clone(),
             indices: self.indices.clone(),
             applied: AppliedUids::default(),
+            journal: self.observability.journal.clone(),
         })
     }
 
@@ -290,14 +302,15 @@ impl PartStarter<'_> {
 
     pub(super) fn stream_services(
         &self,
-        sender: QueueSender,
+        sender: &QueueSender,
         services: &Arc<OperatorServices>,
         serves_webhooks: bool,
+        children: &Arc<Children>,
     ) -> StreamServices {
         let state = &self.observability.state;
         StreamServices {
             settings: self.stream_settings(),
-            sink: sender,
+            sink: sender.clone(),
             pause_gate: state.pause_gate.clone(),
             finalizer: self.settings.persistence.finalizer.clone(),
             services: Arc::clone(services),
@@ -306,6 +319,8 @@ impl PartStarter<'_> {
             listed: state.listed.clone(),
             default_backoff: self.settings.execution.default_backoff,
             heartbeats: state.heartbeats.clone(),
+            children: Arc::clone(children),
+            metrics: self.observability.metrics.clone(),
         }
     }
 
@@ -313,12 +328,14 @@ impl PartStarter<'_> {
         &self,
         kinds: Arc<HandledKinds>,
         background: &Arc<Background>,
+        children: Arc<Children>,
         services: Arc<OperatorServices>,
         stop: &CancellationToken,
     ) -> Arc<Pipeline> {
         Arc::new(Pipeline::new(
             kinds,
             Arc::clone(background),
+            children,
             services,
             Arc::clone(&self.settings),
             stop.clone(),
@@ -388,5 +405,34 @@ async fn forward(mut ended: mpsc::UnboundedReceiver<Arc<ObjectKey>>, sender: Que
         if sender.send((key, QueueItem::Requeue)).await.is_err() {
             return std::future::pending().await;
         }
+    }
+}
+
+/// Lets changes of children reach the queue, if there are children.
+pub(super) fn feed_owners(children: &Arc<Children>, sender: &QueueSender, feeders: &mut Tasks) {
+    if !children.kinds().is_empty() {
+        let forwarding = forward_owners(Arc::clone(children), sender.clone());
+        feeders.spawn("changes of children", forwarding);
+    }
+}
+
+/// Makes the queue handle owners again whose children, or whose objects that they refer to, changed.
+///
+/// An owner leaves only when the queue has a place for it, so that what happens meanwhile is added to
+/// its reasons.
+async fn forward_owners(children: Arc<Children>, sender: QueueSender) {
+    let requeues = children.requeues();
+    loop {
+        requeues.filled().await;
+        let Ok(place) = sender.reserve().await else {
+            return std::future::pending().await;
+        };
+        let Some((key, reasons)) = requeues.take() else {
+            continue;
+        };
+        place.send(match reasons.is_empty() {
+            true => (key, QueueItem::Requeue),
+            false => (key, QueueItem::Reconcile(reasons)),
+        });
     }
 }

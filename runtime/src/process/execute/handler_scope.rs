@@ -13,6 +13,7 @@ use crate::events::posting::{EventPoster, EventSeverity};
 use crate::events::recorder::EventRecorder;
 use crate::handler::memo::AnyMemo;
 use crate::index::Indices;
+use crate::page::journal::PageJournal;
 use crate::settings::{PostingLevel, ProgressPosting};
 
 /// The services that all handlers of an operator share.
@@ -25,6 +26,8 @@ pub(crate) struct OperatorServices {
     pub(crate) pause_gate: PauseGate,
     pub(crate) indices: Indices,
     pub(crate) applied: AppliedUids,
+    /// Keeps what happens, for the page of the operator.
+    pub(crate) journal: PageJournal,
 }
 
 /// The object of a call, with the services of the operator.

@@ -18,6 +18,7 @@ use tracing::{debug, error, info};
 
 use crate::client::log_text;
 use crate::client::resource::KindName;
+use crate::page::journal::ReportedCall;
 use crate::process::execute::handler_scope::{HandlerScope, ProgressEvent};
 
 /// A finished call with its outcome.
@@ -43,11 +44,17 @@ pub(crate) struct FailureDescription<'a> {
 
 /// Logs the outcome of a call, and posts it as an event of the object.
 pub(crate) fn report_call(finished: &FinishedCall<'_>, scope: &HandlerScope) {
+    scope
+        .services
+        .journal
+        .call_reported(&scope.subject.journaled(), &finished.journaled());
     let id = &finished.spec.id;
     let noun = noun(finished.spec.trigger);
     match finished.outcome {
-        // A timer succeeds for every object again and again: a log line each would be too much.
-        Outcome::Success(_) if finished.spec.trigger == Trigger::Timer => {
+        // They succeed for every object again and again: a log line each would be too much.
+        Outcome::Success(_)
+            if matches!(finished.spec.trigger, Trigger::Timer | Trigger::Reconcile) =>
+        {
             debug!("{noun} '{id}' succeeded.");
         }
         Outcome::Success(_) if finished.spec.trigger == Trigger::Index => {}
@@ -174,6 +181,15 @@ pub(crate) fn noun(trigger: Trigger) -> &'static str {
 }
 
 impl FinishedCall<'_> {
+    fn journaled(&self) -> ReportedCall<'_> {
+        ReportedCall {
+            spec: self.spec,
+            consequence: self.consequence,
+            record: self.record,
+            at: self.now,
+        }
+    }
+
     fn description(&self) -> FailureDescription<'_> {
         FailureDescription {
             policy: &self.spec.policy,

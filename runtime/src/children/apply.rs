@@ -1,0 +1,347 @@
+//! Applies one child: nothing if it is as it should be, otherwise one request.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kopf_core::children::desired::DesiredChild;
+use kopf_core::children::options::UpdateStrategy;
+use kopf_core::children::{APPLIED_ANNOTATION, OWNER_LABEL};
+use kopf_core::object::resource_version::ResourceVersion;
+use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::{Api, ResourceExt as _};
+use serde_json::Value;
+
+use super::conflict::Refusal;
+use super::store::{self, ChildEnding, ConflictNote, StoredChild};
+use super::{ChildIdentity, Children, OwnedKind};
+use crate::handler::error::HandlerError;
+use crate::watch::ObjectKey;
+
+/// One child on its way to the API server.
+pub(super) struct ChildApplication<'a> {
+    pub(super) children: &'a Children,
+    pub(super) owner: &'a ObjectKey,
+    /// The plural of the owner's kind.
+    pub(super) owner_plural: &'a str,
+    pub(super) kind: &'a OwnedKind,
+    pub(super) identity: ChildIdentity,
+    pub(super) desired: DesiredChild,
+}
+
+/// The end of an application.
+pub(super) enum ApplyEnd {
+    /// The child was changed or made.
+    Applied(Value),
+    /// The child stays as it is until another client deletes it.
+    Left(Value),
+    /// The child is being deleted, and is made anew once the watch says that it is gone.
+    Replaced(Value),
+    /// The child is being deleted, or is about to be, and no event will tell when it is gone.
+    Going(Value),
+}
+
+/// The failure of an application.
+pub(super) enum ApplyFailure {
+    /// Another object has the name of the child.
+    NotOurs(String),
+    /// Other clients oppose.
+    Conflict(String),
+    /// Anything else.
+    Other(HandlerError),
+}
+
+/// A request that the API server refuses.
+type Refused = (Refusal, kube::Error);
+
+/// Marks a child as being applied until the end, whatever the end is.
+struct InFlight<'a> {
+    application: &'a ChildApplication<'a>,
+    is_over: bool,
+}
+
+// === impl ChildApplication ===
+
+impl ChildApplication<'_> {
+    /// The child, if it is as it should be.
+    pub(super) fn in_sync(&self) -> Option<Value> {
+        let mut store = self.children.store();
+        let owner = &self.owner.uid;
+        let DesiredChild { digest, body, .. } = &self.desired;
+        if !store.is_in_sync(owner, &self.identity, digest, body) {
+            return None;
+        }
+        Some(self.known(store.child(owner, &self.identity)))
+    }
+
+    /// Whether the child exists, as far as the watch knows.
+    pub(super) fn exists(&self) -> bool {
+        self.stored().is_some()
+    }
+
+    /// The child as it is known: its body if bodies are kept, otherwise what is applied.
+    pub(super) fn left(&self) -> Value {
+        self.known(self.stored().as_ref())
+    }
+
+    /// Changes or makes the child.
+    pub(super) async fn send(&self) -> Result<ApplyEnd, ApplyFailure> {
+        let Some(stored) = self.stored() else {
+            return self.send_unknown().await;
+        };
+        if stored.deleting {
+            return Ok(ApplyEnd::Replaced(self.known(Some(&stored))));
+        }
+        self.check_conflict(&stored)?;
+        // What other clients changed is repaired in its place.
+        let is_drift = stored.applied.as_deref() == Some(&*self.desired.digest);
+        let repairs = is_drift || !stored.labelled;
+        match self.kind.options.update {
+            UpdateStrategy::OnDelete if !repairs => {
+                return Ok(ApplyEnd::Left(self.known(Some(&stored))));
+            }
+            UpdateStrategy::Recreate if !repairs => return self.recreate(&stored).await,
+            UpdateStrategy::InPlace | UpdateStrategy::OnDelete | UpdateStrategy::Recreate => {}
+        }
+        if is_drift && stored.labelled && !self.may_take_back() {
+            let fight = "other clients change it again and again";
+            return Err(self.conflict(stored.version.clone(), fight));
+        }
+        match self.patch(Some(&stored.uid)).await {
+            Err((Refusal::OtherObject, _)) => {
+                self.forget(&stored.uid);
+                self.send_unknown().await
+            }
+            Err((Refusal::Applied(fields), _)) => {
+                Err(self.conflict(stored.version.clone(), &applied_by_others(&fields)))
+            }
+            applied => self.end(applied),
+        }
+    }
+
+    /// Deletes the child; it is made anew once it is gone.
+    async fn recreate(&self, stored: &StoredChild) -> Result<ApplyEnd, ApplyFailure> {
+        let (children, identity) = (self.children, &self.identity);
+        let deleted = children.delete(self.owner, identity, &stored.uid, ChildEnding::Awaited);
+        deleted.await.map_err(HandlerError::from)?;
+        Ok(ApplyEnd::Replaced(self.known(Some(stored))))
+    }
+
+    /// Applies a child that the watch does not know: it may not exist, or have no label of ours.
+    async fn send_unknown(&self) -> Result<ApplyEnd, ApplyFailure> {
+        let (owner, name) = (&self.owner.uid, &self.identity.name);
+        let api = self.api();
+        let existing = api.get_metadata_opt(name).await;
+        let existing = existing.map_err(HandlerError::from)?;
+        if let Some(existing) = &existing {
+            let labelled = existing.labels().get(OWNER_LABEL);
+            let references = existing.owner_references();
+            let applied = existing.annotations().get(APPLIED_ANNOTATION);
+            // The digest is that of the labels, too.
+            let is_ours = labelled.is_some_and(|uid| **uid == **owner)
+                || references.iter().any(|it| *it.uid == **owner)
+                || applied == Some(&self.desired.digest);
+            if !is_ours && self.is_of_namesake(references) {
+                return Ok(ApplyEnd::Going(self.desired.body.clone()));
+            }
+            if !is_ours {
+                let child = self.children.describe(&self.identity);
+                let message = format!("the {child} exists, and this object does not own it");
+                return Err(ApplyFailure::NotOurs(message));
+            }
+            if existing.metadata.deletion_timestamp.is_some() {
+                return Ok(ApplyEnd::Going(self.desired.body.clone()));
+            }
+        }
+        let uid = existing.and_then(|existing| existing.uid());
+        match self.patch(uid.as_deref()).await {
+            Err((Refusal::Applied(fields), _)) => {
+                Err(self.conflict(None, &applied_by_others(&fields)))
+            }
+            applied => self.end(applied),
+        }
+    }
+
+    /// Whether a child belongs to an earlier object of the owner's name: Kubernetes deletes it soon.
+    fn is_of_namesake(&self, references: &[OwnerReference]) -> bool {
+        let group = |api_version: &str| api_version.split_once('/').map(|it| it.0.to_owned());
+        let own = self.desired.body["metadata"]["ownerReferences"].as_array();
+        own.into_iter().flatten().any(|own| {
+            references.iter().any(|it| {
+                own["kind"] == *it.kind
+                    && own["name"] == *it.name
+                    && own["uid"] != *it.uid
+                    && own["apiVersion"].as_str().map(group) == Some(group(&it.api_version))
+            })
+        })
+    }
+
+    /// Applies the child, and takes back the fields that other clients have updated.
+    async fn patch(&self, uid: Option<&str>) -> Result<Value, Refused> {
+        let mut body = self.desired.body.clone();
+        if let Some(uid) = uid {
+            body["metadata"]["uid"] = uid.into();
+        }
+        let in_flight = InFlight::begin(self);
+        let api = self.api();
+        let (name, body) = (&self.identity.name, Patch::Apply(&body));
+        let params = PatchParams::apply(&self.children.manager);
+        let mut sent = api.patch(name, &params, &body).await;
+        if let Err(kube::Error::Api(status)) = &sent
+            && Refusal::read(status) == Refusal::Updated
+        {
+            sent = api.patch(name, &params.force(), &body).await;
+        }
+        match sent {
+            Ok(applied) => {
+                let applied = serde_json::to_value(&applied).unwrap_or(Value::Null);
+                in_flight.end(&applied);
+                Ok(applied)
+            }
+            Err(error) => {
+                let refusal = match &error {
+                    kube::Error::Api(status) => Refusal::read(status),
+                    _ => Refusal::Other,
+                };
+                Err((refusal, error))
+            }
+        }
+    }
+
+    fn end(&self, applied: Result<Value, Refused>) -> Result<ApplyEnd, ApplyFailure> {
+        match applied {
+            Ok(applied) => Ok(ApplyEnd::Applied(applied)),
+            Err((Refusal::Immutable(fields), error)) => {
+                let child = self.children.describe(&self.identity);
+                let mut message = format!("the {child} cannot change: {fields} is immutable");
+                if self.kind.options.update != UpdateStrategy::Recreate {
+                    message.push_str("; `update: recreate` in `children:` would make it anew");
+                }
+                let error = HandlerError::permanent(message).because(error);
+                Err(ApplyFailure::Other(error))
+            }
+            Err((Refusal::OwnerFinalizers, error)) => {
+                // The API server names neither the verb nor the resource.
+                let plural = self.owner_plural;
+                let child = self.children.describe(&self.identity);
+                let message = format!(
+                    "the {child} cannot have an owner: \
+                     the operator cannot update resource \"{plural}/finalizers\""
+                );
+                let error = HandlerError::temporary(message).because(error);
+                Err(ApplyFailure::Other(error))
+            }
+            Err((_, error)) => Err(ApplyFailure::Other(error.into())),
+        }
+    }
+
+    /// Refuses an application that was opposed before, if nothing has changed since.
+    fn check_conflict(&self, stored: &StoredChild) -> Result<(), ApplyFailure> {
+        let store = self.children.store();
+        match store.conflict(&self.owner.uid, &self.identity) {
+            Some(note) if note.digest == self.desired.digest && note.version == stored.version => {
+                Err(ApplyFailure::Conflict(note.message.clone()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn conflict(&self, version: Option<ResourceVersion>, why: &str) -> ApplyFailure {
+        let child = self.children.describe(&self.identity);
+        let message = format!("the {child} is left as it is: {why}");
+        let note = ConflictNote {
+            digest: self.desired.digest.clone(),
+            version,
+            message: message.clone(),
+        };
+        let mut store = self.children.store();
+        store.note_conflict(&self.owner.uid, &self.identity, note);
+        ApplyFailure::Conflict(message)
+    }
+
+    /// Forgets a child that does not exist any more.
+    fn forget(&self, uid: &str) {
+        let mut store = self.children.store();
+        store.drop_child(&self.owner.uid, &self.identity, uid);
+    }
+
+    fn may_take_back(&self) -> bool {
+        let now = self.children.origin.elapsed();
+        let mut store = self.children.store();
+        store
+            .takebacks(&self.owner.uid, &self.identity)
+            .may_take_back(now)
+    }
+
+    fn stored(&self) -> Option<StoredChild> {
+        let store = self.children.store();
+        store.child(&self.owner.uid, &self.identity).cloned()
+    }
+
+    fn known(&self, stored: Option<&StoredChild>) -> Value {
+        let kind = self.children.kind(self.identity.kind);
+        let body = stored.filter(|_| store::keeps_bodies(kind));
+        let body = body.and_then(StoredChild::object);
+        body.unwrap_or_else(|| self.desired.body.clone())
+    }
+
+    fn api(&self) -> Api<DynamicObject> {
+        let namespace = self.identity.namespace.as_deref();
+        self.children.api(self.identity.kind, namespace)
+    }
+}
+
+fn applied_by_others(fields: &str) -> String {
+    format!("another client applies its fields, too: {fields}")
+}
+
+impl From<HandlerError> for ApplyFailure {
+    fn from(error: HandlerError) -> Self {
+        Self::Other(error)
+    }
+}
+
+// === impl InFlight ===
+
+impl<'a> InFlight<'a> {
+    fn begin(application: &'a ChildApplication<'a>) -> Self {
+        let mut store = application.children.store();
+        store.begin_apply(&application.owner.uid, &application.identity);
+        Self {
+            application,
+            is_over: false,
+        }
+    }
+
+    fn end(mut self, applied: &Value) {
+        self.is_over = true;
+        let ChildApplication {
+            children,
+            identity,
+            desired,
+            ..
+        } = self.application;
+        let kind = children.kind(identity.kind);
+        let child = StoredChild::read(kind, applied.clone(), &children.manager);
+        self.finish(child.map(|child| (child, desired.digest.as_str())));
+    }
+
+    fn finish(&self, applied: Option<(StoredChild, &str)>) {
+        let ChildApplication {
+            children,
+            owner,
+            identity,
+            ..
+        } = self.application;
+        let kind = children.kind(identity.kind);
+        let mut store = children.store();
+        let requeue = store.end_apply(&owner.uid, kind, identity, applied);
+        drop(store);
+        children.requeue(requeue);
+    }
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.finish(None);
+        }
+    }
+}

@@ -1,0 +1,684 @@
+//! The children that the watches have brought, by their owners.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+
+use kopf_core::children::fields::FieldOwnership;
+use kopf_core::children::options::{ChildContents, Pruning};
+use kopf_core::children::prune::KnownChild;
+use kopf_core::children::reasons::{ReconcileReason, RelatedObject};
+use kopf_core::children::takebacks::Takebacks;
+use kopf_core::children::{APPLIED_ANNOTATION, OWNER_LABEL};
+use kopf_core::object::ObjectView;
+use kopf_core::object::resource_version::ResourceVersion;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::requeues::OwnerRequeue;
+use super::used::UsedObjects;
+use super::{ChildIdentity, RelatedRole, WatchedKind};
+use crate::watch::{KindIndex, ObjectKey, WatchEvent, WatchEventType};
+
+/// Events of children that wait for their handlers, for one owner; beyond that, older ones go.
+const MAX_NEWS: usize = 256;
+
+/// All known children.
+pub(super) struct ChildStore {
+    /// By the uid of the owner.
+    owners: HashMap<Box<str>, OwnerEntry>,
+    /// The uid of the owner by that of the child.
+    owner_of: HashMap<Box<str>, Box<str>>,
+    used: UsedObjects,
+    /// Whether handlers of children are declared.
+    keeps_news: bool,
+    /// The kinds with the namespaces in which they are watched; none is the whole cluster.
+    watched: BTreeSet<(KindIndex, Option<Box<str>>)>,
+}
+
+#[derive(Default)]
+struct OwnerEntry {
+    /// None until the owner itself is handled.
+    key: Option<Arc<ObjectKey>>,
+    latest: Option<(Arc<RawValue>, Option<ResourceVersion>)>,
+    children: BTreeMap<ChildIdentity, StoredChild>,
+    /// Children that are being applied; whether a newer state arrived meanwhile.
+    in_flight: BTreeMap<ChildIdentity, Option<ResourceVersion>>,
+    takebacks: BTreeMap<ChildIdentity, Takebacks>,
+    conflicts: BTreeMap<ChildIdentity, ConflictNote>,
+    news: VecDeque<ChildEvent>,
+}
+
+/// A child.
+#[derive(Clone)]
+pub(super) struct StoredChild {
+    pub(super) uid: Box<str>,
+    pub(super) version: Option<ResourceVersion>,
+    /// Its JSON, without its managed fields.
+    pub(super) text: Arc<str>,
+    /// The digest in its annotation.
+    pub(super) applied: Option<Box<str>>,
+    /// Whether it has our labels.
+    pub(super) labelled: bool,
+    pub(super) deleting: bool,
+    /// Whose fields they are; none once the child was found to be as it should be.
+    fields: Option<Arc<FieldOwnership>>,
+    /// The digest of the body that it certainly has.
+    in_sync: Option<Box<str>>,
+    /// The digest of our fields after our last application, in case the API server does not keep
+    /// all that we apply.
+    fields_after_apply: Option<u64>,
+    /// What our own deletion of it means.
+    ending: Option<ChildEnding>,
+    /// Whether a watch has brought this version, and not only the answer to our application.
+    announced: bool,
+    /// Whether a watch has brought it in any version: then the watch also tells of its end.
+    watched: bool,
+}
+
+/// Why we deleted a child.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ChildEnding {
+    /// It is not applied any more: nothing follows.
+    Pruned,
+    /// Its owner waits for its end.
+    Awaited,
+}
+
+/// An application that other clients oppose; it is not repeated before something changes.
+#[derive(Clone)]
+pub(super) struct ConflictNote {
+    pub(super) digest: String,
+    pub(super) version: Option<ResourceVersion>,
+    pub(super) message: String,
+}
+
+/// What happened to a child.
+#[derive(Debug, Clone)]
+pub(crate) struct ChildEvent {
+    pub(crate) uid: Box<str>,
+    pub(crate) text: Arc<str>,
+    pub(crate) deleted: bool,
+}
+
+// === impl ChildStore ===
+
+impl ChildStore {
+    pub(super) fn new(keeps_news: bool) -> Self {
+        Self {
+            owners: HashMap::new(),
+            owner_of: HashMap::new(),
+            used: UsedObjects::default(),
+            keeps_news,
+            watched: BTreeSet::new(),
+        }
+    }
+
+    /// Notes a watch event of a child; returns the owners to be handled.
+    pub(super) fn observe_child(
+        &mut self,
+        kind: &WatchedKind,
+        key: &ObjectKey,
+        watch_event: &WatchEvent,
+        manager: &str,
+    ) -> Vec<OwnerRequeue> {
+        let identity = ChildIdentity {
+            kind: kind.index,
+            namespace: key.namespace.clone(),
+            name: key.name.clone(),
+        };
+        if watch_event.event_type == WatchEventType::Deleted {
+            return self
+                .remove_child(kind, &identity, &key.uid)
+                .into_iter()
+                .collect();
+        }
+        let Ok(object) = serde_json::from_str::<Value>(watch_event.text.get()) else {
+            return Vec::new();
+        };
+        let Some(child) = StoredChild::read(kind, object, manager) else {
+            return Vec::new();
+        };
+        let mut requeues = Vec::new();
+        let owner = child.owner_uid();
+        if let Some(former) = self.owner_of.get(&key.uid)
+            && Some(&**former) != owner.as_deref()
+        {
+            requeues.extend(self.remove_child(kind, &identity, &key.uid));
+        }
+        if let Some(owner) = owner {
+            requeues.extend(self.put_child(kind, owner, &identity, child));
+        }
+        requeues
+    }
+
+    fn put_child(
+        &mut self,
+        kind: &WatchedKind,
+        owner: Box<str>,
+        identity: &ChildIdentity,
+        mut child: StoredChild,
+    ) -> Option<OwnerRequeue> {
+        let uid = child.uid.clone();
+        let keeps_news = self.keeps_news;
+        let entry = self.owners.entry(owner.clone()).or_default();
+        if let Some(known) = entry.children.get_mut(identity)
+            && known.uid == uid
+        {
+            known.watched = true;
+            let known_version = known.version.as_ref().filter(|_| known.labelled);
+            if let (Some(seen), Some(known_version)) = (&child.version, known_version)
+                && seen.is_not_newer_than(known_version)
+            {
+                // The event of our own application: only handlers of children want to know.
+                let is_news = keeps_news && !known.announced && seen == known_version;
+                known.announced |= is_news;
+                if !is_news {
+                    return None;
+                }
+                entry.push_news(&child, false);
+                return Some((Arc::clone(entry.key.as_ref()?), None));
+            }
+            child.fields_after_apply = known.fields_after_apply;
+            child.ending = known.ending;
+        }
+        if keeps_news {
+            entry.push_news(&child, false);
+        }
+        self.owner_of.insert(uid, owner);
+        let version = child.version.clone();
+        entry.children.insert(identity.clone(), child);
+        if let Some(newest) = entry.in_flight.get_mut(identity) {
+            *newest = version;
+            return None;
+        }
+        entry.requeue(kind, identity)
+    }
+
+    fn remove_child(
+        &mut self,
+        kind: &WatchedKind,
+        identity: &ChildIdentity,
+        uid: &str,
+    ) -> Option<OwnerRequeue> {
+        let owner = self.owner_of.remove(uid)?;
+        let entry = self.owners.get_mut(&owner)?;
+        let known = entry.children.get(identity).filter(|it| *it.uid == *uid)?;
+        let ending = known.ending;
+        let known = known.clone();
+        entry.children.remove(identity);
+        if self.keeps_news {
+            entry.push_news(&known, true);
+        }
+        let requeue = entry.requeue(kind, identity);
+        if entry.is_unused() {
+            self.owners.remove(&owner);
+        }
+        match requeue {
+            Some((key, _)) if ending == Some(ChildEnding::Pruned) => {
+                self.keeps_news.then_some((key, None))
+            }
+            requeue => requeue,
+        }
+    }
+
+    /// Forgets the children of a kind that a complete list has not brought: other clients may have
+    /// deleted them before the watch knew them. Returns the owners to be handled.
+    #[expect(
+        clippy::iter_over_hash_type,
+        reason = "the queue takes owners in any order"
+    )]
+    pub(super) fn drop_unlisted(
+        &mut self,
+        kind: &WatchedKind,
+        namespace: Option<&str>,
+    ) -> Vec<OwnerRequeue> {
+        let mut requeues = Vec::new();
+        for entry in self.owners.values_mut() {
+            let unlisted = entry.children.iter().filter(|(identity, child)| {
+                identity.kind == kind.index
+                    && (namespace.is_none() || identity.namespace.as_deref() == namespace)
+                    && !child.watched
+                    && !entry.in_flight.contains_key(identity)
+            });
+            let unlisted: Vec<ChildIdentity> = unlisted.map(|(it, _)| it.clone()).collect();
+            for identity in unlisted {
+                if let Some(child) = entry.children.remove(&identity) {
+                    self.owner_of.remove(&child.uid);
+                }
+                requeues.extend(entry.requeue(kind, &identity));
+            }
+        }
+        requeues
+    }
+
+    /// Notes children that have no label of ours, found by their owner references.
+    pub(super) fn add_adopted(&mut self, owner: &str, found: Vec<(ChildIdentity, StoredChild)>) {
+        let entry = self.owners.entry(owner.into()).or_default();
+        for (identity, child) in found {
+            entry.children.entry(identity).or_insert_with(|| {
+                self.owner_of.insert(child.uid.clone(), owner.into());
+                child
+            });
+        }
+    }
+
+    /// Begins an application: the event that it causes does not call for the owner.
+    pub(super) fn begin_apply(&mut self, owner: &str, identity: &ChildIdentity) {
+        let entry = self.owners.entry(owner.into()).or_default();
+        entry.in_flight.insert(identity.clone(), None);
+    }
+
+    /// Ends an application, with the child as the API server has it then.
+    pub(super) fn end_apply(
+        &mut self,
+        owner: &str,
+        kind: &WatchedKind,
+        identity: &ChildIdentity,
+        applied: Option<(StoredChild, &str)>,
+    ) -> Option<OwnerRequeue> {
+        let entry = self.owners.get_mut(owner)?;
+        let seen = entry.in_flight.remove(identity)?;
+        let Some((mut child, digest)) = applied else {
+            return seen.and_then(|_| entry.requeue(kind, identity));
+        };
+        entry.conflicts.remove(identity);
+        let is_newer = match (&seen, &child.version) {
+            (Some(seen), Some(applied)) => !seen.is_not_newer_than(applied),
+            _ => false,
+        };
+        if is_newer {
+            return entry.requeue(kind, identity);
+        }
+        child.fields_after_apply = child.fields.as_ref().map(|fields| fields_digest(fields));
+        child.fields = None;
+        child.in_sync = Some(digest.into());
+        // The event may have come before the answer; its handlers want to know of it.
+        child.announced = seen.is_some() && seen == child.version;
+        let former = entry.children.get(identity);
+        let was_watched = former.is_some_and(|it| it.uid == child.uid && it.watched);
+        child.watched = was_watched || seen.is_some();
+        self.owner_of.insert(child.uid.clone(), owner.into());
+        entry.children.insert(identity.clone(), child);
+        let has_news = !entry.news.is_empty();
+        let key = entry.key.clone().filter(|_| has_news)?;
+        Some((key, None))
+    }
+
+    /// A child of an owner.
+    pub(super) fn child(&self, owner: &str, identity: &ChildIdentity) -> Option<&StoredChild> {
+        self.owners.get(owner)?.children.get(identity)
+    }
+
+    /// Whether a child is as it should be; then its fields need not be kept.
+    pub(super) fn is_in_sync(
+        &mut self,
+        owner: &str,
+        identity: &ChildIdentity,
+        digest: &str,
+        body: &Value,
+    ) -> bool {
+        let entry = self.owners.get_mut(owner);
+        let Some(child) = entry.and_then(|entry| entry.children.get_mut(identity)) else {
+            return false;
+        };
+        if child.in_sync.as_deref() == Some(digest) {
+            return true;
+        }
+        let Some(fields) = child.fields.as_ref().filter(|_| child.labelled) else {
+            return false;
+        };
+        if child.applied.as_deref() != Some(digest) {
+            return false;
+        }
+        let unchanged = child.fields_after_apply == Some(fields_digest(fields));
+        if !unchanged && !fields.covers(body) {
+            return false;
+        }
+        child.fields_after_apply = Some(fields_digest(fields));
+        child.fields = None;
+        child.in_sync = Some(digest.into());
+        true
+    }
+
+    /// The children of an owner, for the decision about deletions.
+    pub(super) fn known_children(
+        &self,
+        owner: &ObjectKey,
+        pruning: impl Fn(KindIndex) -> Pruning,
+    ) -> Vec<KnownChild<(ChildIdentity, Box<str>)>> {
+        let entry = self.owners.get(&owner.uid);
+        let children = entry.into_iter().flat_map(|entry| &entry.children);
+        let known = children.map(|(identity, child)| KnownChild {
+            identity: (identity.clone(), child.uid.clone()),
+            pruning: pruning(identity.kind),
+            applied: child.labelled,
+            deleting: child.deleting || child.ending.is_some(),
+            // Not whether it has an owner reference, which other clients can remove.
+            reachable: owner.namespace.is_none() || owner.namespace == identity.namespace,
+        });
+        known.collect()
+    }
+
+    /// The JSON of the children of one kind.
+    pub(super) fn texts(&self, owner: &str, kind: KindIndex) -> Vec<Arc<str>> {
+        let entry = self.owners.get(owner);
+        let children = entry.into_iter().flat_map(|entry| &entry.children);
+        let children = children.filter(|(identity, _)| identity.kind == kind);
+        children.map(|(_, child)| Arc::clone(&child.text)).collect()
+    }
+
+    /// Notes that the objects of a kind are watched in a namespace, or everywhere.
+    pub(super) fn set_watched(&mut self, kind: KindIndex, namespace: Option<&str>, watched: bool) {
+        let key = (kind, namespace.map(Box::from));
+        if watched {
+            self.watched.insert(key);
+        } else {
+            self.watched.remove(&key);
+        }
+    }
+
+    pub(super) fn is_watched(&self, kind: KindIndex, namespace: Option<&str>) -> bool {
+        let everywhere = self.watched.contains(&(kind, None));
+        everywhere || self.watched.contains(&(kind, namespace.map(Box::from)))
+    }
+
+    /// Notes that our deletion of a child has failed.
+    pub(super) fn forget_ending(&mut self, owner: &str, identity: &ChildIdentity, uid: &str) {
+        let entry = self.owners.get_mut(owner);
+        let child = entry.and_then(|entry| entry.children.get_mut(identity));
+        if let Some(child) = child.filter(|child| *child.uid == *uid) {
+            child.ending = None;
+        }
+    }
+
+    /// Notes our own deletion of a child.
+    pub(super) fn note_ending(
+        &mut self,
+        owner: &str,
+        identity: &ChildIdentity,
+        uid: &str,
+        ending: ChildEnding,
+    ) {
+        let entry = self.owners.get_mut(owner);
+        let child = entry.and_then(|entry| entry.children.get_mut(identity));
+        if let Some(child) = child.filter(|child| *child.uid == *uid) {
+            child.ending = Some(ending);
+        }
+    }
+
+    /// Removes a child that the API server does not have.
+    pub(super) fn drop_child(&mut self, owner: &str, identity: &ChildIdentity, uid: &str) {
+        let Some(entry) = self.owners.get_mut(owner) else {
+            return;
+        };
+        if entry
+            .children
+            .get(identity)
+            .is_some_and(|it| *it.uid == *uid)
+        {
+            entry.children.remove(identity);
+            self.owner_of.remove(uid);
+        }
+    }
+
+    pub(super) fn takebacks(&mut self, owner: &str, identity: &ChildIdentity) -> &mut Takebacks {
+        let entry = self.owners.entry(owner.into()).or_default();
+        entry.takebacks.entry(identity.clone()).or_default()
+    }
+
+    pub(super) fn conflict(&self, owner: &str, identity: &ChildIdentity) -> Option<&ConflictNote> {
+        self.owners.get(owner)?.conflicts.get(identity)
+    }
+
+    pub(super) fn note_conflict(
+        &mut self,
+        owner: &str,
+        identity: &ChildIdentity,
+        note: ConflictNote,
+    ) {
+        let entry = self.owners.entry(owner.into()).or_default();
+        entry.conflicts.insert(identity.clone(), note);
+    }
+
+    pub(super) fn update_owner(
+        &mut self,
+        key: &Arc<ObjectKey>,
+        text: &Arc<RawValue>,
+        version: Option<ResourceVersion>,
+    ) {
+        let entry = self.owners.entry(key.uid.clone()).or_default();
+        if let (Some((_, Some(known))), Some(version)) = (&entry.latest, &version)
+            && version.is_not_newer_than(known)
+        {
+            return;
+        }
+        entry.key = Some(Arc::clone(key));
+        entry.latest = Some((Arc::clone(text), version));
+    }
+
+    pub(super) fn replace_owner(&mut self, key: &Arc<ObjectKey>, text: &Arc<RawValue>) {
+        let entry = self.owners.entry(key.uid.clone()).or_default();
+        entry.key = Some(Arc::clone(key));
+        entry.latest = Some((Arc::clone(text), None));
+    }
+
+    pub(super) fn latest_owner(&self, uid: &str) -> Option<Arc<RawValue>> {
+        let (text, _) = self.owners.get(uid)?.latest.as_ref()?;
+        Some(Arc::clone(text))
+    }
+
+    pub(super) fn forget_owner(&mut self, uid: &str) {
+        self.used.set(uid, Vec::new());
+        let Some(entry) = self.owners.get_mut(uid) else {
+            return;
+        };
+        *entry = OwnerEntry {
+            children: std::mem::take(&mut entry.children),
+            ..OwnerEntry::default()
+        };
+        if entry.is_unused() {
+            self.owners.remove(uid);
+        }
+    }
+
+    pub(super) fn take_news(&mut self, uid: &str) -> Vec<ChildEvent> {
+        let entry = self.owners.get_mut(uid);
+        entry.map_or_else(Vec::new, |entry| entry.news.drain(..).collect())
+    }
+
+    pub(super) fn set_uses(&mut self, uid: &str, names: Vec<ChildIdentity>) {
+        self.used.set(uid, names);
+    }
+
+    /// Notes a watch event of an object that may be referred to; returns the owners to be handled.
+    pub(super) fn observe_used(
+        &mut self,
+        kind: &WatchedKind,
+        key: &ObjectKey,
+        watch_event: &WatchEvent,
+    ) -> Vec<OwnerRequeue> {
+        let identity = ChildIdentity {
+            kind: kind.index,
+            namespace: key.namespace.clone(),
+            name: key.name.clone(),
+        };
+        let users = self.used.observe(&identity, watch_event);
+        let reason = ReconcileReason::UsedChanged(related(kind, &identity));
+        let keys = users.filter_map(|uid| self.owners.get(&*uid)?.key.clone());
+        keys.map(|key| (key, Some(reason.clone()))).collect()
+    }
+}
+
+// === impl OwnerEntry ===
+
+impl OwnerEntry {
+    fn requeue(&self, kind: &WatchedKind, identity: &ChildIdentity) -> Option<OwnerRequeue> {
+        let reason = ReconcileReason::ChildChanged(related(kind, identity));
+        Some((Arc::clone(self.key.as_ref()?), Some(reason)))
+    }
+
+    fn push_news(&mut self, child: &StoredChild, deleted: bool) {
+        if self.news.len() >= MAX_NEWS {
+            self.news.pop_front();
+        }
+        self.news.push_back(ChildEvent {
+            uid: child.uid.clone(),
+            text: Arc::clone(&child.text),
+            deleted,
+        });
+    }
+
+    fn is_unused(&self) -> bool {
+        self.key.is_none() && self.children.is_empty() && self.in_flight.is_empty()
+    }
+}
+
+// === impl StoredChild ===
+
+impl StoredChild {
+    /// Reads a child; none if it has no uid, which never happens for a stored object.
+    pub(super) fn read(kind: &WatchedKind, mut object: Value, manager: &str) -> Option<Self> {
+        let meta = object.get_mut("metadata")?.as_object_mut()?;
+        let managed = meta.shift_remove("managedFields");
+        let fields = FieldOwnership::read(managed.as_ref(), manager);
+        if !keeps_bodies(kind) {
+            object = serde_json::json!({"metadata": object["metadata"].take()});
+        }
+        let name = kind.spec.kind_name();
+        object["apiVersion"] = name.api_version.into();
+        object["kind"] = name.kind.into();
+        let view = ObjectView::new(&object);
+        let owner = view.label(OWNER_LABEL);
+        Some(Self {
+            uid: view.uid()?.into(),
+            version: view.resource_version().map(ResourceVersion::new),
+            applied: view.annotation(APPLIED_ANNOTATION).map(Box::from),
+            labelled: owner.is_some(),
+            deleting: view.is_being_deleted(),
+            text: object.to_string().into(),
+            fields: Some(Arc::new(fields)),
+            in_sync: None,
+            fields_after_apply: None,
+            ending: None,
+            announced: true,
+            watched: true,
+        })
+    }
+
+    /// The child as JSON; the API server's, if its kind is kept with bodies.
+    pub(super) fn object(&self) -> Option<Value> {
+        serde_json::from_str(&self.text).ok()
+    }
+
+    fn owner_uid(&self) -> Option<Box<str>> {
+        let object = self.object()?;
+        ObjectView::new(&object).label(OWNER_LABEL).map(Box::from)
+    }
+}
+
+fn related(kind: &WatchedKind, identity: &ChildIdentity) -> RelatedObject {
+    RelatedObject {
+        kind: kind.spec.kind.to_string(),
+        namespace: identity.namespace.as_deref().map(str::to_owned),
+        name: identity.name.to_string(),
+    }
+}
+
+fn fields_digest(fields: &FieldOwnership) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    fields.ours().to_string().hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Whether the bodies of a kind are kept.
+pub(super) fn keeps_bodies(kind: &WatchedKind) -> bool {
+    kind.role == RelatedRole::Child(ChildContents::Bodies)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::client::resource::{ResourceSpec, Scope, StatusSubresource};
+
+    const OWNER: &str = "u-owner";
+
+    fn kind() -> WatchedKind {
+        let spec = ResourceSpec {
+            group: "",
+            version: "v1",
+            kind: "ConfigMap",
+            plural: "configmaps",
+            scope: Scope::Namespaced,
+            status: StatusSubresource::Absent,
+        };
+        WatchedKind::new(
+            KindIndex(0),
+            spec,
+            RelatedRole::Child(ChildContents::Metadata),
+        )
+    }
+
+    fn child(version: &str) -> Value {
+        json!({"metadata": {
+            "name": "a", "namespace": "n", "uid": "u-child", "resourceVersion": version,
+            "labels": {OWNER_LABEL: OWNER},
+        }})
+    }
+
+    fn identity() -> ChildIdentity {
+        ChildIdentity {
+            kind: KindIndex(0),
+            namespace: Some("n".into()),
+            name: "a".into(),
+        }
+    }
+
+    /// A store that has just applied a child.
+    fn applied() -> ChildStore {
+        let mut store = ChildStore::new(false);
+        let key = Arc::new(ObjectKey {
+            kind: KindIndex(1),
+            uid: OWNER.into(),
+            namespace: Some("n".into()),
+            name: "one".into(),
+        });
+        let text: Box<RawValue> = serde_json::from_str("{}").unwrap();
+        store.update_owner(&key, &text.into(), None);
+        store.begin_apply(OWNER, &identity());
+        let child = StoredChild::read(&kind(), child("5"), "m").unwrap();
+        store.end_apply(OWNER, &kind(), &identity(), Some((child, "digest")));
+        store
+    }
+
+    #[test]
+    fn a_child_that_a_list_lacks_before_the_watch_knew_it_calls_for_its_owner() {
+        let mut store = applied();
+        assert_eq!(store.drop_unlisted(&kind(), Some("other")).len(), 0);
+        assert_eq!(store.drop_unlisted(&kind(), None).len(), 1);
+        assert!(store.child(OWNER, &identity()).is_none());
+    }
+
+    #[test]
+    fn a_child_that_the_watch_knows_stays_until_the_watch_tells_of_its_end() {
+        for version in ["4", "5"] {
+            let mut store = applied();
+            let text = serde_json::value::to_raw_value(&child(version)).unwrap();
+            let key = ObjectKey {
+                kind: KindIndex(0),
+                uid: "u-child".into(),
+                namespace: Some("n".into()),
+                name: "a".into(),
+            };
+            let watch_event = WatchEvent {
+                event_type: WatchEventType::Listed,
+                version: Some(ResourceVersion::new(version)),
+                text: text.into(),
+            };
+            store.observe_child(&kind(), &key, &watch_event, "m");
+            assert_eq!(store.drop_unlisted(&kind(), None).len(), 0, "{version}");
+        }
+    }
+}
