@@ -7,6 +7,7 @@ mod console;
 mod crate_folder;
 mod crd_inputs;
 mod definition_fix;
+mod dev;
 mod draft;
 mod earlier_state;
 mod exit_status;
@@ -14,6 +15,7 @@ mod explain;
 mod generate;
 mod handler_options;
 mod hook;
+mod inspect;
 mod manifest_edit;
 mod manifest_entry;
 mod new;
@@ -26,6 +28,7 @@ mod runtime;
 mod runtime_args;
 mod schema;
 mod types;
+mod upgrade;
 mod watch;
 mod write_plan;
 
@@ -58,7 +61,11 @@ enum Command {
     Rbac(readonly_commands::RbacArgs),
     Types(types::TypesArgs),
     Runtime(runtime::RuntimeCommandArgs),
+    Dev(dev::DevArgs),
+    Upgrade(upgrade::UpgradeArgs),
     Cluster(cluster::ClusterArgs),
+    Inspect(inspect::InspectCommandArgs),
+    Unstick(inspect::UnstickCommandArgs),
     Explain(explain::ExplainArgs),
     Schema(schema::SchemaArgs),
     Completions(readonly_commands::CompletionsArgs),
@@ -86,6 +93,8 @@ pub fn main() -> ExitCode {
         cli.output.verbosity(),
     );
     let status = match cli.command {
+        Command::Inspect(args) => return inspect::inspect(&args),
+        Command::Unstick(args) => return inspect::unstick(&args),
         Command::New(args) => new::run(&args, &mut console),
         Command::Generate(args) => generate::run(&args, &mut console),
         Command::Add(args) => add::run(&args, &mut console),
@@ -99,6 +108,8 @@ pub fn main() -> ExitCode {
         Command::Man(args) => readonly_commands::man(&args, Cli::command(), &mut console),
         Command::Types(args) => types::run(&args, &mut console),
         Command::Runtime(args) => runtime::run(&args, &mut console),
+        Command::Dev(args) => dev::run(&args, &mut console),
+        Command::Upgrade(args) => upgrade::run(&args, &mut console),
         Command::Cluster(args) => cluster::run(&args, &mut console),
         Command::Explain(args) => explain::run(&args),
     };

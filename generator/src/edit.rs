@@ -27,6 +27,8 @@ pub enum ManifestList {
     OperatorHandlers,
     /// `indices` of the resource at this index in `resources`.
     Indices(usize),
+    /// `children` of the resource at this index in `resources`.
+    Children(usize),
 }
 
 // === impl ManifestList ===
@@ -40,6 +42,7 @@ impl ManifestList {
             Self::Handlers(_) | Self::OperatorHandlers => "handlers",
             Self::Admission(_) => "admission",
             Self::Indices(_) => "indices",
+            Self::Children(_) => "children",
         }
     }
 }
@@ -122,7 +125,8 @@ fn owner(root: &Node, list: ManifestList) -> Result<(&Node, &'static str), Canno
         ManifestList::OperatorHandlers => Ok((root.get("operator").ok_or(CannotEdit)?, list.key())),
         ManifestList::Handlers(index)
         | ManifestList::Admission(index)
-        | ManifestList::Indices(index) => {
+        | ManifestList::Indices(index)
+        | ManifestList::Children(index) => {
             let resources = root
                 .get("resources")
                 .and_then(Node::as_seq)

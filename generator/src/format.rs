@@ -1,12 +1,16 @@
-//! Lays out generated Rust: prettyplease, with blank lines between items, where it puts none.
-//!
-//! rustfmt is a program that may be missing.
+//! The text of rendered files. Generated Rust is laid out by prettyplease, with blank lines between
+//! items, where it puts none: rustfmt is a program that may be missing.
 
+mod file;
 mod json;
+pub mod yaml;
 
 use json::JsonCalls;
 
+use crate::render::{Document, FileOwner, RenderedFile};
 use crate::rust::{RustModule, WrittenAttributes};
+
+pub use self::file::{FileContent, FormattedFile};
 
 /// The members of an `impl` or a trait that have no blank lines between them.
 const ONE_LINERS: [&str; 2] = ["const ", "type "];
@@ -14,14 +18,51 @@ const ONE_LINERS: [&str; 2] = ["const ", "type "];
 /// The indentation of a member of an item.
 const INDENT: &str = "    ";
 
-/// The text of a module.
+/// The text of a file.
 #[must_use]
-pub fn rust(module: RustModule) -> String {
-    let (file, attributes) = module.into_syntax();
-    self::file(file, &attributes)
+pub fn file(rendered: RenderedFile<'_>) -> FormattedFile {
+    let text = text(rendered.document);
+    FormattedFile {
+        path: rendered.path,
+        content: match rendered.owner {
+            FileOwner::Generated => FileContent::Generated(text),
+            FileOwner::Vendored => FileContent::Vendored(text),
+            FileOwner::Scaffold => FileContent::Scaffold(text),
+            FileOwner::Splice { before } => FileContent::Splice {
+                before: before.into_owned(),
+                after: text,
+            },
+        },
+    }
 }
 
-fn file(file: syn::File, attributes: &WrittenAttributes) -> String {
+/// The text of the content of a file.
+#[must_use]
+pub fn text(document: Document<'_>) -> String {
+    match document {
+        Document::Rust { banner, module } => banner + &rust(module),
+        Document::Yaml(documents) => yaml::documents(&documents),
+        Document::Chart { banner, documents } => yaml::chart_template(banner, &documents),
+        Document::Json(value) => format!("{value:#}\n"),
+        Document::Template(template) => {
+            let text = template.dyn_render();
+            let mut text = text.expect("writing to a string cannot fail");
+            text.truncate(text.trim_end().len());
+            text.push('\n');
+            text
+        }
+        Document::Text(text) => text.into_owned(),
+    }
+}
+
+/// The text of a module.
+pub(crate) fn rust(module: RustModule) -> String {
+    let (file, attributes) = module.into_syntax();
+    items(file, &attributes)
+}
+
+/// A module, with blank lines between its items.
+fn items(file: syn::File, attributes: &WrittenAttributes) -> String {
     let head = unparse(file.attrs, Vec::new());
     let mut text = spaced_attributes(&head);
     let mut previous = None;
@@ -99,7 +140,7 @@ fn module(mut module: syn::ItemMod, attributes: &WrittenAttributes) -> String {
         attrs: inner,
         items,
     };
-    let body = file(body, attributes);
+    let body = self::items(body, attributes);
     module.semi = Some(syn::token::Semi::default());
     let declaration = unparse(Vec::new(), vec![syn::Item::Mod(module)]);
     let declaration = declaration.trim_end().trim_end_matches(';').to_owned();
@@ -175,7 +216,7 @@ mod tests {
             pub mod c { //! Doc.
             use std::c::D; struct E; }";
         let file = syn::parse_file(text).expect("valid");
-        insta::assert_snapshot!(super::file(file, &WrittenAttributes::default()), @r"
+        insta::assert_snapshot!(items(file, &WrittenAttributes::default()), @r"
         //! Doc.
 
         #![allow(x)]

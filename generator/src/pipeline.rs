@@ -1,15 +1,19 @@
-//! Runs the stages in order: from the text of a manifest to the operator that it describes.
+//! Runs the stages in order: from the text of a manifest to the operator that it describes, and from
+//! planned files to their texts.
 
 use std::io;
 use std::path::Path;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity, SourceId, Sources};
+use crate::format::{self, FormattedFile};
 use crate::load::crd::{self, NameFix};
-use crate::load::manifest::{self, Manifest};
+use crate::load::manifest::{self, ChildEntry, Manifest, ResourceSection, Spanned};
 use crate::load::names::QuotedName;
 use crate::model::default_rules;
 use crate::model::lower::{self, CrdFiles, LoadedCrds};
 use crate::model::operator::Operator;
+use crate::plan::{FileSource, PlannedFile};
+use crate::render;
 
 /// Reads a file that the manifest names, relative to the manifest.
 pub type ReadFile<'a> = &'a dyn Fn(&str) -> io::Result<Vec<u8>>;
@@ -32,6 +36,25 @@ pub fn read_operator(
     }
 }
 
+/// The files that an entry names, for its kind and for the children of that.
+fn crd_paths(resource: &ResourceSection) -> impl Iterator<Item = &Spanned<String>> {
+    let children = resource.children.iter().filter_map(ChildEntry::crd);
+    resource.crd.iter().chain(children)
+}
+
+/// Renders and formats planned files.
+#[must_use]
+pub fn formatted<'a>(planned: impl IntoIterator<Item = PlannedFile<'a>>) -> Vec<FormattedFile> {
+    let rendered = planned.into_iter().map(render::file);
+    rendered.map(format::file).collect()
+}
+
+/// Renders and formats the content of one file.
+#[must_use]
+pub fn text(source: FileSource<'_>) -> String {
+    format::text(render::document(source))
+}
+
 fn read_crd_files(
     sources: &mut Sources,
     manifest: &Manifest,
@@ -39,11 +62,7 @@ fn read_crd_files(
     diagnostics: &mut Diagnostics,
 ) -> CrdFiles {
     let mut files = CrdFiles::new();
-    for path in manifest
-        .resources
-        .iter()
-        .filter_map(|resource| resource.crd.as_ref())
-    {
+    for path in manifest.resources.iter().flat_map(crd_paths) {
         if files.contains_key(&path.value) {
             continue;
         }
@@ -63,6 +82,7 @@ fn read_crd_files(
             Ok(text) => {
                 let source = sources.add(path.value.as_str(), text.as_str());
                 let before = diagnostics.count(Severity::Warning);
+                let errors_before = diagnostics.count(Severity::Error);
                 let crds = crd::read(sources, source, NameFix::Refuse, diagnostics);
                 // As in the API server, these rules are for schemas that keep all others.
                 if diagnostics.count(Severity::Warning) == before {
@@ -70,7 +90,12 @@ fn read_crd_files(
                         default_rules::check(crd, diagnostics);
                     }
                 }
-                LoadedCrds { crds, text }
+                let has_errors = diagnostics.count(Severity::Error) > errors_before;
+                LoadedCrds {
+                    crds,
+                    text,
+                    has_errors,
+                }
             }
             Err(reason) => {
                 diagnostics.push(

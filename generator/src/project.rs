@@ -3,8 +3,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use toml_edit::{DocumentMut, Item};
+
+use crate::crate_path::CratePath;
 use crate::diagnostic::Sources;
-use crate::plan::{CRD_KUSTOMIZATION, CratePath, DEPLOYMENT, KUSTOMIZATION, UserFiles};
+use crate::plan::{CRD_KUSTOMIZATION, DEPLOYMENT, KUSTOMIZATION, UserFiles};
 
 /// Why the user's files could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +35,7 @@ pub fn read_user_files(root: &Path, sources: &mut Sources) -> Result<UserFiles, 
             }
         }
     }
+    files.version = version(root)?;
     for path in [KUSTOMIZATION, CRD_KUSTOMIZATION, DEPLOYMENT] {
         let place = root.join(path);
         if place.exists() {
@@ -39,6 +43,48 @@ pub fn read_user_files(root: &Path, sources: &mut Sources) -> Result<UserFiles, 
         }
     }
     Ok(files)
+}
+
+/// The version in `Cargo.toml`, also if its workspace has it.
+fn version(root: &Path) -> Result<Option<String>, ReadError> {
+    let Some(manifest) = cargo_manifest(root)? else {
+        return Ok(None);
+    };
+    let version = manifest.get("package").and_then(|it| it.get("version"));
+    if let Some(version) = version.and_then(Item::as_str) {
+        return Ok(semantic(version));
+    }
+    let Ok(root) = root.canonicalize() else {
+        return Ok(None);
+    };
+    for folder in root.ancestors().skip(1) {
+        let manifest = cargo_manifest(folder)?;
+        if let Some(workspace) = manifest.as_ref().and_then(|it| it.get("workspace")) {
+            let version = workspace.get("package").and_then(|it| it.get("version"));
+            return Ok(version.and_then(Item::as_str).and_then(semantic));
+        }
+    }
+    Ok(None)
+}
+
+/// The `Cargo.toml` of a folder, if it has one that can be parsed.
+fn cargo_manifest(folder: &Path) -> Result<Option<DocumentMut>, ReadError> {
+    let path = folder.join("Cargo.toml");
+    if !path.exists() {
+        return Ok(None);
+    }
+    Ok(read(path)?.parse().ok())
+}
+
+/// A version as Cargo and Helm take it.
+fn semantic(version: &str) -> Option<String> {
+    let (numbers, _) = version.split_once(['-', '+']).unwrap_or((version, ""));
+    let is_number = |part: &str| part.parse::<u64>().is_ok();
+    let is_rest = |c: char| c.is_ascii_alphanumeric() || ".-+".contains(c);
+    let is_version = numbers.split('.').count() == 3
+        && numbers.split('.').all(is_number)
+        && version.chars().all(is_rest);
+    is_version.then(|| version.to_owned())
 }
 
 fn read(path: PathBuf) -> Result<String, ReadError> {

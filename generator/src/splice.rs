@@ -5,7 +5,11 @@
 
 use std::ops::Range;
 
+use proc_macro2::{LexError, Span, TokenStream, TokenTree};
 use syn::spanned::Spanned as _;
+
+/// The deepest nesting of brackets, as in rustc: the parser needs stack for each level.
+const DEEPEST: usize = 128;
 
 /// A parsed file of the user.
 pub struct UserSource<'a> {
@@ -57,16 +61,41 @@ pub struct SyntaxError {
     pub offset: usize,
 }
 
+/// The first opening bracket that is too deep for a parser.
+pub(crate) fn too_deep(tokens: TokenStream) -> Option<Span> {
+    let mut open = vec![tokens.into_iter()];
+    while let Some(tokens) = open.last_mut() {
+        match tokens.next() {
+            None => {
+                open.pop();
+            }
+            Some(TokenTree::Group(group)) if open.len() > DEEPEST => {
+                return Some(group.span_open());
+            }
+            Some(TokenTree::Group(group)) => open.push(group.stream().into_iter()),
+            Some(_) => {}
+        }
+    }
+    None
+}
+
 // === impl UserSource ===
 
 impl<'a> UserSource<'a> {
     /// Parses a whole file.
     pub fn parse(text: &'a str) -> Result<Self, SyntaxError> {
         let start = parsed_part_start(text);
-        let file = syn::parse_file(&text[start..]).map_err(|error| SyntaxError {
+        let failed = |error: syn::Error| SyntaxError {
             message: parser_message(&error),
             offset: start + error.span().byte_range().start,
-        })?;
+        };
+        let tokens: Result<TokenStream, LexError> = text[start..].parse();
+        let tokens = tokens.map_err(|error| failed(error.into()))?;
+        if let Some(place) = too_deep(tokens.clone()) {
+            let message = format!("nested more than {DEEPEST} levels deep");
+            return Err(failed(syn::Error::new(place, message)));
+        }
+        let file = syn::parse2(tokens).map_err(failed)?;
         Ok(Self { text, start, file })
     }
 
@@ -249,7 +278,7 @@ impl<'a> UserSource<'a> {
         }
     }
 
-    fn bytes(&self, span: proc_macro2::Span) -> Range<usize> {
+    fn bytes(&self, span: Span) -> Range<usize> {
         let range = span.byte_range();
         range.start + self.start..range.end + self.start
     }

@@ -12,6 +12,8 @@ use std::process::Command;
 use definition::definition;
 use kopf_gen::diagnostic::{Diagnostics, Sources};
 use kopf_gen::model::identifier::TypeName;
+use kopf_gen::pipeline;
+use kopf_gen::plan;
 use kopf_gen::types::{self, TypesRequest};
 
 const MANIFEST: &str = r#"[package]
@@ -130,11 +132,9 @@ fn fixtures_compile_without_warnings() {
 
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("compile");
     let generated = folder.join("src/generated");
-    for file in resources.iter().flat_map(|r| types::files(r, &sources)) {
-        put(&generated.join(file.path), &file.text);
+    for file in pipeline::formatted(plan::types(&resources, &sources)) {
+        put(&file.path.below(&generated), file.content.text());
     }
-    let index = types::index(&resources);
-    put(&generated.join(index.path), &index.text);
     put(&folder.join("src/lib.rs"), "pub mod generated;\n");
     put(&folder.join("Cargo.toml"), MANIFEST);
     put(

@@ -4,9 +4,12 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use kopf_gen::diagnostic::{Code, Diagnostics, Severity, SourceId, Sources, Style, human};
+use kopf_gen::format::FormattedFile;
 use kopf_gen::load::crd::{self, NameFix};
 use kopf_gen::load::input;
 use kopf_gen::model::resource::{CustomResource, VersionChoice};
+use kopf_gen::pipeline;
+use kopf_gen::plan;
 use kopf_gen::types::{self, TypesRequest};
 
 /// A folder of the corpus.
@@ -55,11 +58,9 @@ fn resources(sources: &Sources, ids: &[SourceId], versions: VersionChoice) -> Ve
     resources
 }
 
-fn texts(resources: &[CustomResource], sources: &Sources) -> Vec<types::TypesFile> {
-    resources
-        .iter()
-        .flat_map(|resource| types::files(resource, sources))
-        .collect()
+fn texts(resources: &[CustomResource], sources: &Sources) -> Vec<FormattedFile> {
+    let planned = resources.iter();
+    pipeline::formatted(planned.flat_map(|resource| plan::resource_types(resource, sources)))
 }
 
 #[test]
@@ -110,8 +111,10 @@ const MOST_LINES: usize = 7200;
 fn the_types_have_a_bounded_number_of_lines() {
     let (sources, ids) = read(&folder("definitions"));
     let files = texts(&resources(&sources, &ids, VersionChoice::Served), &sources);
-    let rust = files.iter().filter(|file| file.path.ends_with(".rs"));
-    let lines: usize = rust.map(|file| file.text.lines().count()).sum();
+    let rust = files
+        .iter()
+        .filter(|file| file.path.as_str().ends_with(".rs"));
+    let lines: usize = rust.map(|file| file.content.text().lines().count()).sum();
     assert!(lines <= MOST_LINES, "{lines}");
 }
 
@@ -120,9 +123,11 @@ fn objects_with_equal_fields_share_a_type() {
     // 150 equal objects with seven fields each, in 25 equal objects, in five equal objects.
     let (sources, ids) = read(&folder("definitions/many-properties.yaml"));
     let files = texts(&resources(&sources, &ids, VersionChoice::Storage), &sources);
-    let rust = files.iter().filter(|file| file.path.ends_with(".rs"));
+    let rust = files
+        .iter()
+        .filter(|file| file.path.as_str().ends_with(".rs"));
     let structs: usize = rust
-        .map(|file| file.text.matches("pub struct ").count())
+        .map(|file| file.content.text().matches("pub struct ").count())
         .sum();
     assert_eq!(
         structs, 6,
@@ -140,6 +145,8 @@ fn old_definitions_are_upgraded() {
         assert!(
             resources[0]
                 .crd_json
+                .as_deref()
+                .unwrap_or_default()
                 .starts_with("{\"apiVersion\":\"apiextensions.k8s.io/v1\"")
         );
         let keeps_unknown = !sources.text(id).contains("preserveUnknownFields: false");

@@ -311,7 +311,7 @@ fn labels_and_annotations_that_are_null_are_empty_texts() {
     let request = TypesRequest::default();
     let resources = types::resources(&sources, &ids, &request, &mut diagnostics);
     assert!(diagnostics.is_empty());
-    let json = &resources[0].crd_json;
+    let json = resources[0].crd_json.as_deref().unwrap_or_default();
     assert!(
         json.contains(r#""labels":{"a":""},"annotations":null"#),
         "{json}"

@@ -2,6 +2,8 @@
 
 use kopf_gen::diagnostic::{Diagnostics, Sources, Style, human};
 use kopf_gen::model::type_options::{Builtins, Options};
+use kopf_gen::pipeline;
+use kopf_gen::plan;
 use kopf_gen::types::{self, TypesRequest};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -154,7 +156,7 @@ fn generate(text: &str, options: Options) -> Option<String> {
     for diagnostic in &diagnostics {
         let _ = human(diagnostic, &sources, Style::Plain);
     }
-    (!diagnostics.has_errors()).then(|| types::text(&resources, &sources))
+    (!diagnostics.has_errors()).then(|| pipeline::text(plan::types_module(&resources, &sources)))
 }
 
 proptest! {

@@ -5,7 +5,7 @@ use std::io;
 
 use kopf_gen::diagnostic::{Code, Diagnostics, Severity, Sources};
 use kopf_gen::pipeline;
-use kopf_gen::plan::{self, CrateEnvironment, FileContent, InitialHandlers, UserFiles};
+use kopf_gen::plan::{self, CrateEnvironment, InitialHandlers, UserFiles};
 use serde_json::json;
 
 const CRD: &str = "
@@ -55,8 +55,7 @@ fn crate_with(manifest: &str, crd: &str, user: &[(&str, &str)]) -> (CrateOutcome
         }
     }
     let planned = operator.map(|operator| {
-        let mut planned =
-            plan::operator(&operator, &sources, &files, &mut diagnostics, &mut |_| ());
+        let mut planned = plan::operator(&operator, &sources, &files, &mut diagnostics);
         let environment = CrateEnvironment {
             runtime: "\"1\"".to_owned(),
             testing: "\"1\"".to_owned(),
@@ -67,7 +66,7 @@ fn crate_with(manifest: &str, crd: &str, user: &[(&str, &str)]) -> (CrateOutcome
             environment,
             InitialHandlers::Stubs,
         ));
-        planned
+        pipeline::formatted(planned)
     });
     let codes = |severity: Severity| {
         let diagnostics = diagnostics.iter().filter(|it| it.severity == severity);
@@ -76,13 +75,7 @@ fn crate_with(manifest: &str, crd: &str, user: &[(&str, &str)]) -> (CrateOutcome
     let outcome = match planned {
         Some(planned) if !diagnostics.has_errors() => Ok(planned
             .into_iter()
-            .map(|file| {
-                let (FileContent::Generated(text)
-                | FileContent::Vendored(text)
-                | FileContent::Scaffold(text)
-                | FileContent::Splice { after: text, .. }) = file.content;
-                (file.path.to_string(), text)
-            })
+            .map(|file| (file.path.to_string(), file.content.into_text()))
             .collect()),
         _ => Err(codes(Severity::Error)),
     };
@@ -383,6 +376,69 @@ fn a_longer_name_is_another_name() {
     let files = outcome.expect("accepted");
     let text = &files["src/handlers/widget.rs"];
     assert!(text.contains("pub struct Mem {}"), "{text}");
+}
+
+#[test]
+fn a_file_of_the_user_that_nests_without_end_is_an_error() {
+    let file = |levels: usize| {
+        let (open, close) = ("{".repeat(levels), "}".repeat(levels));
+        format!("impl WidgetHandlers for Operator {{}}\nfn deep() {{ {open}{close} }}\n")
+    };
+    let with = |levels: usize| {
+        let text = file(levels);
+        let user = [("src/handlers/widget.rs", text.as_str())];
+        crate_with(&manifest(RESOURCE), CRD, &user).0
+    };
+    valid(with(20));
+    let errors = with(20_000).expect_err("too deep");
+    assert_eq!(errors, BTreeSet::from([Code::UserFileSyntax]));
+}
+
+#[test]
+fn a_rejected_definition_is_the_only_error() {
+    let crd = CRD.replace("group: example.com", "group: example..com");
+    let errors = crate_of(RESOURCE, &crd).expect_err("a bad group");
+    assert!(errors.contains(&Code::InvalidName), "{errors:?}");
+    assert!(!errors.contains(&Code::UnknownKind), "{errors:?}");
+}
+
+#[test]
+fn a_namespace_that_cannot_exist_is_an_error() {
+    let with = |name: &str| {
+        let namespaces = format!("{{name: any, namespaces: [{name:?}]}}");
+        crate_with(
+            &manifest(RESOURCE).replace("{name: any}", &namespaces),
+            CRD,
+            &[],
+        )
+        .0
+    };
+    for name in ["--all", "a.b", "-a", "a-", &"x".repeat(64)] {
+        let errors = with(name).expect_err(name);
+        assert_eq!(errors, BTreeSet::from([Code::ManifestValue]), "{name}");
+    }
+    for name in ["a", "1a", "a-*", "!a", &"x".repeat(63)] {
+        valid(with(name));
+    }
+}
+
+#[test]
+fn a_kustomization_without_its_base_is_a_warning() {
+    let with = |tool: &str, list: &str| {
+        let manifest = manifest(RESOURCE).replace(
+            "{name: any}",
+            &format!("{{name: any, deploy: {{tool: {tool}}}}}"),
+        );
+        let user = [("deploy/kustomization.yaml", list)];
+        let (outcome, warnings) = crate_with(&manifest, CRD, &user);
+        valid(outcome);
+        warnings.contains(&Code::DeploymentList)
+    };
+    assert!(with("helm", "resources:\n- base\n"));
+    assert!(with("helm", "resources:\n- ./base\n"));
+    assert!(with("helm", "resources:\n- ../crds\n- mine.yaml\n"));
+    assert!(!with("helm", "resources:\n- mine.yaml\n"));
+    assert!(!with("both", "resources:\n- base\n"));
 }
 
 #[test]

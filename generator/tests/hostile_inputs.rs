@@ -12,14 +12,13 @@ use std::process::Command;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kopf_gen::diagnostic::{Diagnostics, Sources, Style, human, json as json_line};
+use kopf_gen::format::FormattedFile;
 use kopf_gen::load::crd::{self, NameFix};
 use kopf_gen::load::yaml::{Dialect, parse};
 use kopf_gen::model::operator::Operator;
 use kopf_gen::model::rbac::{self, RuleScope};
 use kopf_gen::pipeline;
-use kopf_gen::plan::{
-    self, CrateEnvironment, FileContent, InitialHandlers, PlannedFile, UserFiles,
-};
+use kopf_gen::plan::{self, CrateEnvironment, InitialHandlers, UserFiles};
 use kopf_gen::types::{self, TypesRequest};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
@@ -470,7 +469,7 @@ fn manifest(file: &str, operator: OperatorTexts, more: MoreTexts, handlers: &[Va
 }
 
 /// The operator and the files of its crate; `None` if the input has an error.
-fn crate_of(input: &HostileInput) -> Option<(Operator, Vec<PlannedFile>)> {
+fn crate_of(input: &HostileInput) -> Option<(Operator, Vec<FormattedFile>)> {
     let mut sources = Sources::new();
     let mut diagnostics = Diagnostics::new();
     let source = sources.add("kopf.yaml", input.manifest.to_string());
@@ -478,7 +477,7 @@ fn crate_of(input: &HostileInput) -> Option<(Operator, Vec<PlannedFile>)> {
     let operator = pipeline::read_operator(&mut sources, source, &read, &mut diagnostics);
     let planned = operator.map(|operator| {
         let user = UserFiles::default();
-        let mut files = plan::operator(&operator, &sources, &user, &mut diagnostics, &mut |_| ());
+        let mut files = plan::operator(&operator, &sources, &user, &mut diagnostics);
         let path = |folder: &str| format!("{{ path = {:?} }}", repository().join(folder));
         let environment = CrateEnvironment {
             runtime: path("runtime"),
@@ -490,6 +489,7 @@ fn crate_of(input: &HostileInput) -> Option<(Operator, Vec<PlannedFile>)> {
             environment,
             InitialHandlers::Stubs,
         ));
+        let files = pipeline::formatted(files);
         (operator, files)
     });
     for diagnostic in &diagnostics {
@@ -510,12 +510,8 @@ fn repository() -> PathBuf {
     folder.canonicalize().expect("a checkout")
 }
 
-fn content(file: &PlannedFile) -> &str {
-    let (FileContent::Generated(text)
-    | FileContent::Vendored(text)
-    | FileContent::Scaffold(text)
-    | FileContent::Splice { after: text, .. }) = &file.content;
-    text
+fn content(file: &FormattedFile) -> &str {
+    file.content.text()
 }
 
 /// The documents of a file; both dialects of YAML read the same.
@@ -675,7 +671,6 @@ fn check_yaml(
 const LISTED: &[(&str, &str, &str)] = &[
     ("crds/kustomization.yaml", "deploy/", "../crds"),
     ("deploy/base/kustomization.yaml", "deploy/", "base"),
-    ("deploy/children.yaml", "deploy/", "children.yaml"),
     ("deploy/base/crds.yaml", "deploy/base/", "crds.yaml"),
     ("deploy/base/peering.yaml", "deploy/base/", "peering.yaml"),
     ("deploy/base/rbac.yaml", "deploy/base/", "rbac.yaml"),
@@ -778,7 +773,7 @@ fn draw_definitions() {
         let request = TypesRequest::default();
         let resources = types::resources(&sources, &[id], &request, &mut diagnostics);
         if !diagnostics.has_errors() {
-            let text = types::text(&resources, &sources);
+            let text = pipeline::text(plan::types_module(&resources, &sources));
             prop_assert!(syn::parse_file(&text).is_ok(), "{text}");
             let mut ignored = Diagnostics::new();
             let crds = crd::read(&sources, id, NameFix::Refuse, &mut ignored);

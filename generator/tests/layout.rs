@@ -7,7 +7,7 @@ use std::{fs, io};
 
 use kopf_gen::diagnostic::{Diagnostics, Sources};
 use kopf_gen::pipeline;
-use kopf_gen::plan::{self, CrateEnvironment, FileContent, InitialHandlers, UserFiles};
+use kopf_gen::plan::{self, CrateEnvironment, InitialHandlers, UserFiles};
 use kopf_gen::types::{self, TypesRequest};
 
 /// The longest kind, plural and label that the API server accepts.
@@ -86,7 +86,7 @@ fn new_crate(manifest: &str, crd: &str, initial: InitialHandlers) -> BTreeMap<St
     let operator = pipeline::read_operator(&mut sources, source, &read, &mut diagnostics)
         .unwrap_or_else(|| panic!("{diagnostics:?}\n{manifest}\n{crd}"));
     let user = UserFiles::default();
-    let mut planned = plan::operator(&operator, &sources, &user, &mut diagnostics, &mut |_| ());
+    let mut planned = plan::operator(&operator, &sources, &user, &mut diagnostics);
     assert!(!diagnostics.has_errors(), "{diagnostics:?}");
     let environment = CrateEnvironment {
         runtime: "\"1\"".to_owned(),
@@ -94,14 +94,10 @@ fn new_crate(manifest: &str, crd: &str, initial: InitialHandlers) -> BTreeMap<St
         has_workspace: false,
     };
     planned.extend(plan::new_crate(&operator, environment, initial));
-    let files = planned.into_iter().map(|file| {
-        let (FileContent::Generated(text)
-        | FileContent::Vendored(text)
-        | FileContent::Scaffold(text)
-        | FileContent::Splice { after: text, .. }) = file.content;
-        (file.path.to_string(), text)
-    });
-    files.collect()
+    let files = pipeline::formatted(planned).into_iter();
+    files
+        .map(|file| (file.path.to_string(), file.content.into_text()))
+        .collect()
 }
 
 /// Checks the Rust files that cargo would format: these, and the modules that they declare.
@@ -151,7 +147,8 @@ fn handlers_with_children_are_formatted_whatever_the_lengths_of_their_names() {
 operator: {name: any}
 resources:
 - crd: w.yaml
-  handlers: [{on: [create, update], fn: sync_child}]
+  children: [v1/ConfigMap]
+  handlers: [{on: reconcile, fn: reconcile}]
 ";
         let folder = tempfile::tempdir().expect("a folder");
         let files = new_crate(manifest, &crd, InitialHandlers::Children);
@@ -178,15 +175,13 @@ fn types_alone_are_left_as_they_are() {
             let mut diagnostics = Diagnostics::new();
             let resources = types::resources(&sources, &ids, &request, &mut diagnostics);
             assert!(!diagnostics.has_errors(), "{diagnostics:?}");
-            let text = types::text(&resources, &sources);
+            let text = pipeline::text(plan::types_module(&resources, &sources));
             let folder = tempfile::tempdir().expect("a folder");
             write(folder.path(), &[("types.rs".to_owned(), text)].into());
-            let mut files: BTreeMap<String, String> = resources
-                .iter()
-                .flat_map(|it| types::files(it, &sources))
-                .map(|file| (format!("folder/{}", file.path), file.text))
+            let files = pipeline::formatted(plan::types(&resources, &sources)).into_iter();
+            let files: BTreeMap<String, String> = files
+                .map(|file| (format!("folder/{}", file.path), file.content.into_text()))
                 .collect();
-            files.insert("folder/mod.rs".to_owned(), types::index(&resources).text);
             write(folder.path(), &files);
             check(folder.path(), &["types.rs", "folder/mod.rs"]);
         }

@@ -14,11 +14,10 @@ use std::sync::LazyLock;
 
 use accepts::accepts;
 use kopf_gen::diagnostic::{Diagnostics, Sources, Style, human};
+use kopf_gen::format::FormattedFile;
 use kopf_gen::load::manifest;
 use kopf_gen::pipeline;
-use kopf_gen::plan::{
-    self, CrateEnvironment, FileContent, InitialHandlers, PlannedFile, UserFiles,
-};
+use kopf_gen::plan::{self, CrateEnvironment, InitialHandlers, UserFiles};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
@@ -54,7 +53,7 @@ fn manifests() -> impl Strategy<Value = Value> {
 }
 
 /// Every file of a new crate; `None` if the manifest has an error.
-fn crate_of(manifest: &Value) -> Option<Vec<PlannedFile>> {
+fn crate_of(manifest: &Value) -> Option<Vec<FormattedFile>> {
     let mut sources = Sources::new();
     let mut diagnostics = Diagnostics::new();
     let source = sources.add("kopf.yaml", manifest.to_string());
@@ -72,7 +71,7 @@ fn crate_of(manifest: &Value) -> Option<Vec<PlannedFile>> {
         return None;
     };
     let user = UserFiles::default();
-    let mut plan = plan::operator(&operator, &sources, &user, &mut diagnostics, &mut |_| ());
+    let mut plan = plan::operator(&operator, &sources, &user, &mut diagnostics);
     assert!(!diagnostics.has_errors(), "an empty crate is in order");
     let path = |folder: &str| format!("{{ path = {:?} }}", repository().join(folder));
     let environment = CrateEnvironment {
@@ -85,16 +84,11 @@ fn crate_of(manifest: &Value) -> Option<Vec<PlannedFile>> {
         environment,
         InitialHandlers::Stubs,
     ));
-    Some(plan)
+    Some(pipeline::formatted(plan))
 }
 
-fn text(file: &PlannedFile) -> &str {
-    match &file.content {
-        FileContent::Generated(text)
-        | FileContent::Vendored(text)
-        | FileContent::Scaffold(text) => text,
-        FileContent::Splice { after, .. } => after,
-    }
+fn text(file: &FormattedFile) -> &str {
+    file.content.text()
 }
 
 fn repository() -> PathBuf {
@@ -192,13 +186,13 @@ fn manifests_that_the_schema_accepts_make_crates_that_compile() {
 }
 
 /// The stubs of the user.
-fn functions(files: &[PlannedFile]) -> String {
-    let is_ours = |file: &&PlannedFile| file.path.as_str().starts_with("src/handlers/");
+fn functions(files: &[FormattedFile]) -> String {
+    let is_ours = |file: &&FormattedFile| file.path.as_str().starts_with("src/handlers/");
     files.iter().filter(is_ours).map(text).collect()
 }
 
 /// Deletes files of an earlier run that this crate does not have.
-fn delete_others(folder: &Path, files: &[PlannedFile]) {
+fn delete_others(folder: &Path, files: &[FormattedFile]) {
     for entry in fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
         if path.is_dir() {

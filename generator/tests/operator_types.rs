@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::io;
 
 use kopf_gen::diagnostic::{Diagnostics, Sources, Style, human};
+use kopf_gen::format::FileContent;
 use kopf_gen::pipeline;
-use kopf_gen::plan::{self, FileContent, UserFiles};
+use kopf_gen::plan::{self, UserFiles};
 
 /// A definition with this schema of the spec.
 fn definition(kind: &str, spec: &str) -> String {
@@ -59,8 +60,9 @@ resources:
         return Err(texts.collect::<Vec<_>>().join("\n"));
     };
     let user = UserFiles::default();
-    let files = plan::operator(&operator, &sources, &user, &mut diagnostics, &mut |_| ());
-    let generated = files.into_iter().filter_map(|file| match file.content {
+    let files = plan::operator(&operator, &sources, &user, &mut diagnostics);
+    let files = pipeline::formatted(files).into_iter();
+    let generated = files.filter_map(|file| match file.content {
         FileContent::Generated(text) | FileContent::Vendored(text) => {
             Some((file.path.to_string(), text))
         }

@@ -5,6 +5,8 @@ use kopf_gen::model::field_lookup::UnknownField;
 use kopf_gen::model::generated_types::ExistingType;
 use kopf_gen::model::resource::CustomResource;
 use kopf_gen::model::type_options::{Builtins, Options};
+use kopf_gen::pipeline;
+use kopf_gen::plan;
 use kopf_gen::rust::{RustPath, RustType};
 use kopf_gen::types::{self, TypesRequest};
 
@@ -60,7 +62,7 @@ fn resource(options: Options) -> (CustomResource, String) {
     };
     let mut resources = types::resources(&sources, &[id], &request, &mut diagnostics);
     assert!(!diagnostics.has_errors(), "{diagnostics:?}");
-    let text = types::text(&resources, &sources);
+    let text = pipeline::text(plan::types_module(&resources, &sources));
     (resources.remove(0), text)
 }
 

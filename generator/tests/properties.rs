@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::io;
 
 use kopf_gen::diagnostic::{Diagnostics, Sources};
+use kopf_gen::format::{FileContent, FormattedFile};
 use kopf_gen::pipeline;
-use kopf_gen::plan::{self, FileContent, PlannedFile, UserFiles};
+use kopf_gen::plan::{self, UserFiles};
 use proptest::prelude::*;
 
 const CRD: &str = include_str!("../../tests/golden/everything/crds/ephemeralvolumeclaim.yaml");
@@ -88,7 +89,7 @@ fn manifest(handlers: &[String]) -> String {
 }
 
 /// Plans a crate; `None` if the manifest has errors, of which there must be one.
-fn plan_of(manifest: &str, user: &BTreeMap<String, String>) -> Option<Vec<PlannedFile>> {
+fn plan_of(manifest: &str, user: &BTreeMap<String, String>) -> Option<Vec<FormattedFile>> {
     let mut sources = Sources::new();
     let mut diagnostics = Diagnostics::new();
     let source = sources.add("kopf.yaml", manifest);
@@ -115,13 +116,16 @@ fn plan_of(manifest: &str, user: &BTreeMap<String, String>) -> Option<Vec<Planne
             text.clone(),
         );
     }
-    let plan = plan::operator(&operator, &sources, &files, &mut diagnostics, &mut |_| ());
+    let plan = plan::operator(&operator, &sources, &files, &mut diagnostics);
     assert!(!diagnostics.has_errors(), "the user's files are in order");
-    Some(plan)
+    Some(pipeline::formatted(plan))
 }
 
 /// The user's Rust files once the plan is applied.
-fn user_files(plan: &[PlannedFile], before: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+fn user_files(
+    plan: &[FormattedFile],
+    before: &BTreeMap<String, String>,
+) -> BTreeMap<String, String> {
     let mut files = before.clone();
     for file in plan {
         let text = match &file.content {
@@ -154,7 +158,7 @@ proptest! {
         let user = user_files(&plan, &BTreeMap::new());
         let again = plan_of(&manifest, &user).expect("it was accepted before");
         prop_assert_eq!(user_files(&again, &user), user);
-        let generated = |plan: &[PlannedFile]| {
+        let generated = |plan: &[FormattedFile]| {
             plan.iter().filter(|it| matches!(it.content, FileContent::Generated(_))).cloned().collect::<Vec<_>>()
         };
         prop_assert_eq!(generated(&again), generated(&plan));

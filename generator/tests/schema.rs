@@ -41,6 +41,17 @@ fn schema_and_parser_agree_on_whole_manifests() {
         format!("{head}resources: []\n"),
         format!("{head}resources: [{{crd: a.yaml}}, {{builtin: v1/Pod, handlers: }}]\n"),
         format!("{head}resources: [{{crd: a.yaml, kind: A, version: v1, builtin: ~}}]\n"),
+        format!(
+            "{head}resources: [{{crd: a.yaml, children: [v1/Pod, {{crd: b.yaml, kind: B}}]}}]\n"
+        ),
+        format!(
+            "{head}resources: [{{crd: a.yaml, children: [{{kind: v1/Pod, update: on-delete, prune: false}}]}}]\n"
+        ),
+        format!(
+            "{head}resources: [{{crd: a.yaml, children: ~, uses: [{{kind: v1/Secret, by: spec.a}}]}}]\n"
+        ),
+        with("{on: reconcile, fn: a, interval: 10m, status: true}"),
+        with("{on: child, kind: v1/Pod, fn: a}"),
         operator("peering: standalone"),
         operator("settings: {background: {cancellation_polling: 10s, initial_spread: 0}}"),
         operator("settings: {background: ~}"),
@@ -66,6 +77,10 @@ fn schema_and_parser_agree_on_whole_manifests() {
         format!("{head}resources: [{{crd: 1}}]\n"),
         format!("{head}resources: [{{crds: a}}]\n"),
         format!("{head}peering: {{name: a}}\n"),
+        format!("{head}resources: [{{crd: a.yaml, children: [{{update: recreate}}]}}]\n"),
+        format!("{head}resources: [{{crd: a.yaml, children: [{{kind: a, update: never}}]}}]\n"),
+        format!("{head}resources: [{{crd: a.yaml, children: [1]}}]\n"),
+        format!("{head}resources: [{{crd: a.yaml, uses: [{{kind: v1/Secret}}]}}]\n"),
         operator("peering: alone"),
         operator("peering: true"),
         operator("peering: {names: a}"),

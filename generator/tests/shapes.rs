@@ -9,7 +9,10 @@ use std::path::Path;
 use definition::definition;
 
 use kopf_gen::diagnostic::{Diagnostics, Severity, Sources, Style, human};
+use kopf_gen::format::FormattedFile;
 use kopf_gen::model::type_options::{Builtins, Options};
+use kopf_gen::pipeline;
+use kopf_gen::plan;
 use kopf_gen::types::{self, TypesRequest};
 
 fn generate(text: &str, options: Options) -> String {
@@ -27,13 +30,12 @@ fn generate(text: &str, options: Options) -> String {
         .map(|d| human(d, &sources, Style::Plain))
         .collect();
     for resource in &resources {
-        let files = types::files(resource, &sources);
-        for file in files
-            .into_iter()
-            .filter(|file| file.path.ends_with("/v1.rs"))
-        {
-            syn::parse_file(&file.text).unwrap_or_else(|error| panic!("{error}\n{}", file.text));
-            output.push(file.text);
+        let files = pipeline::formatted(plan::resource_types(resource, &sources));
+        let is_version = |file: &FormattedFile| file.path.as_str().ends_with("/v1.rs");
+        for file in files.into_iter().filter(is_version) {
+            let text = file.content.into_text();
+            syn::parse_file(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+            output.push(text);
         }
     }
     output.join("\n")

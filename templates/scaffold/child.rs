@@ -1,8 +1,7 @@
-// The child gets the namespace and the labels of the object, and an owner reference, so that
-// Kubernetes deletes it together with the object.
-let child = cx.apply(child_for(cx.object())?).await?;
-info!("the child {} is up to date", child.name_any());
+// The ConfigMap gets the name, the namespace and the labels of the object. Kubernetes deletes it
+// together with the object, and if it is changed or deleted by hand, this is called again.
+cx.apply(child_for(cx.object())?).await?;
 {% if reports -%}
-cx.set_result(&json!({"child": child.name_any()}))?;
+cx.set_condition("Ready", true, "Applied", "the ConfigMap is as it should be");
 {% endif -%}
 Ok(())

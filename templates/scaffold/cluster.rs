@@ -32,9 +32,7 @@ const OBJECT: &str = {{ object }};
 {%- endfor %}
         let object = serde_json::from_str(OBJECT)?;
         objects.create("example", object).await?;
-        objects
-            .until("example", "{{ what }}", {{ condition }})
-            .await?;
+        {{ wait }}
         objects.delete("example").await?;
         objects.until_gone("example").await?;
         operator.stop().await

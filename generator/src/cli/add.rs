@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::add_args::{AddWebhookArgs, DaemonArgs, HandlerArgs, IndexArgs, TimerArgs};
+use super::add_args::{AddWebhookArgs, ChildArgs, DaemonArgs, HandlerArgs, IndexArgs, TimerArgs};
 use super::console::Console;
 use super::exit_status::CommandStatus;
 use super::hook::{self, HookArgs, ProbeArgs};
@@ -19,6 +19,8 @@ pub(super) struct AddArgs {
 enum Addition {
     /// A function that is called for objects of a kind
     Handler(Box<HandlerArgs>),
+    /// A kind that objects of another kind own
+    Child(Box<ChildArgs>),
     /// A function that is called at intervals
     Timer(Box<TimerArgs>),
     /// A function that runs as long as an object exists
@@ -42,6 +44,7 @@ enum Addition {
 pub(super) fn run(args: &AddArgs, console: &mut Console) -> CommandStatus {
     let entry = match &args.what {
         Addition::Handler(args) => args.entry(),
+        Addition::Child(args) => args.entry(),
         Addition::Timer(args) => args.entry(),
         Addition::Daemon(args) => args.entry(),
         Addition::Index(args) => args.entry(),

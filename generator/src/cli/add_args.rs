@@ -1,6 +1,6 @@
 //! The arguments of `kopf-gen add` for handlers, indices and webhooks of a kind, and their entries.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args, ValueEnum};
 
@@ -37,6 +37,54 @@ pub(super) struct HandlerArgs {
     /// The handler of a restart is also called for objects that are being deleted
     #[arg(long)]
     deleted: bool,
+    /// The kind of the children that `--on child` is about, such as v1/Pod
+    #[arg(long = "kind", value_name = "KIND", required_if_eq("on", "child"))]
+    child: Option<String>,
+    /// `--on reconcile` is called again after this time, such as 10m
+    #[arg(long, value_name = "DURATION")]
+    interval: Option<String>,
+    /// `--on reconcile` is also called when only the status of an object has changed
+    #[arg(long)]
+    status: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ChildArgs {
+    /// The kind of the owners, as in kopf.yaml or its CRD, or a built-in one
+    owner: String,
+    /// The kind of the children, such as apps/v1/Deployment
+    #[arg(required_unless_present = "crd")]
+    kind: Option<String>,
+    /// The file with the definition of a custom kind, relative to kopf.yaml
+    #[arg(long, value_name = "FILE")]
+    crd: Option<String>,
+    /// The group of the kind, if the file defines it in several
+    #[arg(long, requires = "crd")]
+    group: Option<String>,
+    /// The version of the kind; by default the stored one
+    #[arg(long, requires = "crd")]
+    version: Option<String>,
+    /// The plural of a custom kind without a definition
+    #[arg(long, value_name = "NAME", conflicts_with = "crd")]
+    plural: Option<String>,
+    /// Whether objects of a custom kind without a definition are in namespaces
+    #[arg(long, value_name = "SCOPE", requires = "plural")]
+    scope: Option<ScopeArg>,
+    /// How a child gets new values; by default in place
+    #[arg(long, value_name = "STRATEGY")]
+    update: Option<UpdateArg>,
+    /// Several children are updated one after the other
+    #[arg(long)]
+    one_at_a_time: bool,
+    /// Whether a child that is no longer applied is deleted; by default it is
+    #[arg(long, value_name = "BOOL")]
+    prune: Option<bool>,
+    /// Keep whole children in memory, instead of their metadata
+    #[arg(long)]
+    bodies: bool,
+    /// The manifest; by default kopf.yaml here or in the nearest folder above
+    #[arg(short, long, value_name = "FILE")]
+    manifest: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -181,6 +229,23 @@ enum TriggerArg {
     Resume,
     Field,
     Event,
+    Reconcile,
+    Child,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum UpdateArg {
+    InPlace,
+    Recreate,
+    OnDelete,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ScopeArg {
+    #[value(name = "Namespaced")]
+    Namespaced,
+    #[value(name = "Cluster")]
+    Cluster,
 }
 
 // === impl HandlerArgs ===
@@ -189,16 +254,64 @@ impl HandlerArgs {
     pub(super) fn entry(&self) -> NewEntry<'_> {
         let on = self.on.iter().filter_map(|on| on.to_possible_value());
         let on: Vec<String> = on.map(|on| on.get_name().to_owned()).collect();
-        let keys = [("on", list_of(&on))]
-            .into_iter()
-            .chain(self.fields.keys())
-            .chain([("fn", Some(scalar(&self.function)))])
-            .chain(self.common.keys())
-            .chain([
-                ("optional", true_if(self.optional)),
-                ("deleted", true_if(self.deleted)),
-            ]);
+        let keys = [
+            ("on", list_of(&on)),
+            ("kind", optional_scalar(self.child.as_ref())),
+        ]
+        .into_iter()
+        .chain(self.fields.keys())
+        .chain([
+            ("fn", Some(scalar(&self.function))),
+            ("interval", optional_scalar(self.interval.as_ref())),
+            ("status", true_if(self.status)),
+        ])
+        .chain(self.common.keys())
+        .chain([
+            ("optional", true_if(self.optional)),
+            ("deleted", true_if(self.deleted)),
+        ]);
         self.common.entry(&self.kind, list_item(keys))
+    }
+}
+
+// === impl ChildArgs ===
+
+impl ChildArgs {
+    pub(super) fn entry(&self) -> NewEntry<'_> {
+        let word = |value: Option<clap::builder::PossibleValue>| {
+            value.map(|value| value.get_name().to_owned())
+        };
+        let options = [
+            ("crd", optional_scalar(self.crd.as_ref())),
+            ("group", optional_scalar(self.group.as_ref())),
+            ("version", optional_scalar(self.version.as_ref())),
+            ("plural", optional_scalar(self.plural.as_ref())),
+            (
+                "scope",
+                word(self.scope.and_then(|it| it.to_possible_value())),
+            ),
+            (
+                "update",
+                word(self.update.and_then(|it| it.to_possible_value())),
+            ),
+            ("one_at_a_time", true_if(self.one_at_a_time)),
+            ("prune", self.prune.map(|prune| prune.to_string())),
+            ("bodies", true_if(self.bodies)),
+        ];
+        let kind = optional_scalar(self.kind.as_ref());
+        let item = match &kind {
+            Some(kind) if options.iter().all(|(_, value)| value.is_none()) => ListItem {
+                block: vec![kind.clone()],
+                flow: kind.clone(),
+            },
+            _ => list_item([("kind", kind)].into_iter().chain(options)),
+        };
+        NewEntry {
+            manifest: self.manifest.as_deref(),
+            kind: &self.owner,
+            list: ManifestList::Children,
+            item,
+        }
     }
 }
 

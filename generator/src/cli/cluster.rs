@@ -71,7 +71,7 @@ struct StatusArgs {
 
 /// The reasons why a command failed.
 #[derive(Debug, thiserror::Error)]
-enum Error {
+pub(super) enum Error {
     #[error(transparent)]
     Cluster(#[from] kopf_cluster::named::Error),
     #[error(transparent)]
@@ -101,6 +101,29 @@ pub(super) fn run(args: &ClusterArgs, console: &mut Console) -> CommandStatus {
     }
 }
 
+/// Starts a cluster with the default options unless it is up.
+pub(super) fn ensure_up(cluster: &NamedCluster, console: &mut Console) -> Result<(), Error> {
+    start(cluster, Pods::Simulated, console, |_| {})?;
+    Ok(())
+}
+
+fn start(
+    cluster: &NamedCluster,
+    pods: Pods,
+    console: &mut Console,
+    adjust: impl FnOnce(&mut Environment),
+) -> Result<UpOutcome, Error> {
+    if let ClusterStatus::Up(_) = cluster.responsive_status()? {
+        return Ok(UpOutcome::WasUp);
+    }
+    let program = Program::this_executable().map_err(Error::Program)?;
+    let mut environment = Environment::from_process(Some(&program));
+    adjust(&mut environment);
+    let found = binaries::obtain(&environment)?;
+    console.print_line(&format!("starting {found}"));
+    Ok(cluster.up(&program, &found, pods)?)
+}
+
 fn up(args: &UpArgs, console: &mut Console) -> Result<CommandStatus, Error> {
     let cluster = args.cluster.cluster()?;
     let name = cluster.name();
@@ -109,18 +132,12 @@ fn up(args: &UpArgs, console: &mut Console) -> Result<CommandStatus, Error> {
     } else {
         Pods::Simulated
     };
-    let outcome = match cluster.responsive_status()? {
-        ClusterStatus::Up(_) => UpOutcome::WasUp,
-        _ => {
-            let program = Program::this_executable().map_err(Error::Program)?;
-            let mut environment = Environment::from_process(Some(&program));
-            environment.kubernetes = args.kubernetes.trim_start_matches('v').to_owned();
-            environment.folders.named.clone_from(&args.binaries);
-            let found = binaries::obtain(&environment)?;
-            console.print_line(&format!("starting {found}"));
-            cluster.up(&program, &found, pods)?
-        }
-    };
+    let outcome = start(&cluster, pods, console, |environment| {
+        args.kubernetes
+            .trim_start_matches('v')
+            .clone_into(&mut environment.kubernetes);
+        environment.folders.named.clone_from(&args.binaries);
+    })?;
     let how = match outcome {
         UpOutcome::Started => "is up",
         UpOutcome::Repaired => "is up again after a crash",

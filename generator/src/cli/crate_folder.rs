@@ -7,6 +7,9 @@ use crate::load::manifest::FILE_NAME;
 use crate::model::lower::is_operator_name;
 use crate::write::{self, TOOL_FOLDER};
 
+/// Names that Cargo refuses for programs.
+const CARGO_FOLDERS: [&str; 4] = ["build", "deps", "examples", "incremental"];
+
 /// Finds the folder of the operator crate: that of `manifest`, or the nearest with a manifest.
 pub(super) fn find_root(manifest: Option<&Path>) -> Result<PathBuf, String> {
     if let Some(manifest) = manifest {
@@ -49,6 +52,12 @@ pub(super) fn operator_name(given: Option<&str>, dir: &Path) -> Result<String, S
             })
             .unwrap_or_default(),
     };
+    if CARGO_FOLDERS.contains(&name.as_str()) {
+        return Err(format!(
+            "`{name}` cannot name an operator: Cargo gives this name to a folder of its own; give \
+             another one with --name"
+        ));
+    }
     if is_operator_name(&name) {
         return Ok(name);
     }
@@ -82,4 +91,19 @@ pub(super) fn is_in_workspace(root: &Path) -> bool {
         let manifest = std::fs::read_to_string(folder.join("Cargo.toml"));
         manifest.is_ok_and(|text| text.lines().any(|line| line.starts_with("[workspace")))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cargo_refuses_some_names() {
+        for name in CARGO_FOLDERS {
+            assert!(operator_name(Some(name), Path::new("any")).is_err());
+            assert!(operator_name(None, Path::new(name)).is_err());
+        }
+        let given = operator_name(Some("builds"), Path::new("build"));
+        assert_eq!(given, Ok("builds".to_owned()));
+    }
 }

@@ -3,8 +3,9 @@
 use clap::Args;
 use serde_json::Value;
 
+use crate::format::yaml;
 use crate::load::crd::{Crd, NameFix};
-use crate::view::yaml::{self, YamlMap};
+use crate::yaml::YamlMap;
 
 /// The option to correct definitions that the API server rejects.
 #[derive(Clone, Copy, Debug, Args)]
@@ -39,5 +40,5 @@ pub(super) fn corrected_text(name: &str, kinds: &[Crd]) -> Option<String> {
         let comment = if index == 0 { first } else { &[] };
         (comment, YamlMap::from(&value))
     });
-    Some(yaml::documents(&maps.collect::<Vec<_>>()))
+    Some(yaml::documents(&maps.collect()))
 }

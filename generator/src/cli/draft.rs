@@ -10,21 +10,24 @@ use super::definition_fix::corrected_text;
 use super::exit_status::CommandStatus;
 use super::old_layout;
 use super::runtime_args::RuntimeArgs;
+use crate::crate_path::CratePath;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity, SourceId, Sources};
 use crate::edit::{self, ListItem, ManifestList};
+use crate::format::FormattedFile;
+use crate::format::yaml::scalar;
 use crate::load::crd::{self, Crd, NameFix};
-use crate::load::input::STDIN;
+use crate::load::input::{self, STDIN};
 use crate::load::manifest::{self, FILE_NAME, ResourceSection, Spanned};
 use crate::model::operator::Operator;
-use crate::plan::{self, CrateEnvironment, CratePath, InitialHandlers, Plan, PlannedFile};
+use crate::plan::{
+    self, CrateEnvironment, FileSource, InitialHandlers, ModuleSource, PlannedFile,
+    is_kustomization,
+};
 use crate::runtime_source::{
     CargoManifest, DeclaredSource, RuntimeCrate, RuntimeSource, vendored_files,
 };
-use crate::view::crds::is_kustomization;
-use crate::view::scaffold::ManifestView;
-use crate::view::yaml::scalar;
-use crate::write::LockFile;
-use crate::{pipeline, project};
+use crate::write::{LockFile, WantedFiles};
+use crate::{format, pipeline, project, render};
 
 /// The crate in `root`, with changes that are not written yet.
 pub(super) struct CrateDraft {
@@ -43,6 +46,7 @@ pub(super) struct CrateDraft {
 /// The first entries of a new kind, each as one line of YAML.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct InitialEntries {
+    pub(super) children: &'static [&'static str],
     pub(super) handlers: &'static [&'static str],
     pub(super) indices: &'static [&'static str],
     pub(super) admission: &'static [&'static str],
@@ -84,7 +88,7 @@ impl CrateDraft {
 
     /// Begins a crate that does not exist yet.
     pub(super) fn begin(root: &Path, name: &str, initial_handlers: InitialHandlers) -> Self {
-        let manifest = plan::text(&ManifestView::new(name));
+        let manifest = format::text(render::manifest(name));
         Self {
             root: root.to_path_buf(),
             before: None,
@@ -237,7 +241,7 @@ impl CrateDraft {
     fn read(&self, path: &str) -> io::Result<Vec<u8>> {
         match self.added.get(path) {
             Some(text) => Ok(text.clone().into_bytes()),
-            None => std::fs::read(self.root.join(path)),
+            None => input::read_file(&self.root.join(path)),
         }
     }
 
@@ -259,7 +263,8 @@ impl CrateDraft {
         }
     }
 
-    fn read_operator(&self) -> (Sources, Diagnostics, Option<Operator>) {
+    /// Reads the manifest and the files that it names.
+    pub(super) fn read_operator(&self) -> (Sources, Diagnostics, Option<Operator>) {
         let mut sources = Sources::new();
         let mut diagnostics = Diagnostics::new();
         let manifest: SourceId = sources.add(FILE_NAME, self.manifest.as_str());
@@ -273,7 +278,7 @@ impl CrateDraft {
         &self,
         runtime: &RuntimeArgs,
         console: &mut Console,
-    ) -> Result<Plan, CommandStatus> {
+    ) -> Result<WantedFiles, CommandStatus> {
         let source = self.runtime_source(runtime, console)?;
         self.plan_files(source.as_ref(), None, console)
     }
@@ -282,9 +287,9 @@ impl CrateDraft {
     pub(super) fn plan_with_source(
         &self,
         source: &RuntimeSource,
-        cargo_manifest: PlannedFile,
+        cargo_manifest: PlannedFile<'_>,
         console: &mut Console,
-    ) -> Result<Plan, CommandStatus> {
+    ) -> Result<WantedFiles, CommandStatus> {
         self.plan_files(Some(source), Some(cargo_manifest), console)
     }
 
@@ -315,9 +320,9 @@ impl CrateDraft {
     fn plan_files(
         &self,
         source: Option<&RuntimeSource>,
-        cargo_manifest: Option<PlannedFile>,
+        cargo_manifest: Option<PlannedFile<'_>>,
         console: &mut Console,
-    ) -> Result<Plan, CommandStatus> {
+    ) -> Result<WantedFiles, CommandStatus> {
         let LoadedOperator {
             operator,
             mut sources,
@@ -326,11 +331,10 @@ impl CrateDraft {
         let user = project::read_user_files(&self.root, &mut sources)
             .map_err(|error| console.fail_with(&error))?;
         console.begin_task("generating the crate");
-        let kinds = operator.kinds.len();
-        let mut advance = |done| console.advance(done, kinds);
-        let mut files = plan::operator(&operator, &sources, &user, &mut diagnostics, &mut advance);
+        console.advance(0, operator.kinds.len());
+        let mut files = plan::operator(&operator, &sources, &user, &mut diagnostics);
         if source == Some(&RuntimeSource::Vendored) {
-            files.extend(vendored_files());
+            files.extend(vendored_files().map(|(path, text)| PlannedFile::vendored(path, text)));
         }
         files.extend(cargo_manifest);
         let is_new = !self.root.join("Cargo.toml").exists();
@@ -348,6 +352,7 @@ impl CrateDraft {
         for (path, text) in &self.added {
             files.push(self.added_file(path, text, console)?);
         }
+        let files = texts(files, operator.kinds.len(), console);
         let lock = LockFile::read(&self.root).map_err(|error| console.fail_with(&error))?;
         diagnostics.extend(old_layout::note(&self.root, &operator, &user, &lock));
         diagnostics.sort();
@@ -359,39 +364,46 @@ impl CrateDraft {
             .iter()
             .filter(|it| it.severity == Severity::Note);
         let is_rejected = |it: &Diagnostic| it.code == Code::RejectedDefinition;
-        Ok(Plan {
+        Ok(WantedFiles {
             files,
             notes: notes.map(Diagnostic::title).collect(),
             has_rejected_definitions: diagnostics.iter().any(is_rejected),
         })
     }
 
-    fn manifest_file(&self) -> PlannedFile {
-        match &self.before {
-            None => PlannedFile::scaffold(manifest_path(), self.manifest.clone()),
-            Some(before) => {
-                PlannedFile::splice(manifest_path(), before.clone(), self.manifest.clone())
-            }
-        }
+    fn manifest_file(&self) -> PlannedFile<'_> {
+        let before = self.before.as_deref().map(Into::into);
+        PlannedFile::given(manifest_path(), before, self.manifest.as_str())
     }
 
     /// A new or corrected file with definitions.
-    fn added_file(
+    fn added_file<'a>(
         &self,
         path: &str,
-        text: &str,
+        text: &'a str,
         console: &mut Console,
-    ) -> Result<PlannedFile, CommandStatus> {
+    ) -> Result<PlannedFile<'a>, CommandStatus> {
         let place = CratePath::new(path).map_err(|error| console.fail_with(&error))?;
-        Ok(match std::fs::read_to_string(self.root.join(path)) {
-            Ok(before) => PlannedFile::splice(place, before, text.to_owned()),
-            Err(_) => PlannedFile::scaffold(place, text.to_owned()),
-        })
+        let before = std::fs::read_to_string(self.root.join(path));
+        Ok(PlannedFile::given(place, before.ok().map(Into::into), text))
     }
+}
+
+/// The texts of the planned files; the progress line counts the kinds.
+fn texts(planned: Vec<PlannedFile<'_>>, kinds: usize, console: &mut Console) -> Vec<FormattedFile> {
+    let mut done = 0;
+    let planned = planned.into_iter().inspect(|file| {
+        if matches!(file.source, FileSource::Module(ModuleSource::Kind(_))) {
+            console.advance(done, kinds);
+            done += 1;
+        }
+    });
+    pipeline::formatted(planned)
 }
 
 fn resource_item(file: &str, crd: &Crd, kinds: &[Crd], first: InitialEntries) -> ListItem {
     let lists = [
+        ("children", first.children),
         ("handlers", first.handlers),
         ("indices", first.indices),
         ("admission", first.admission),
@@ -408,9 +420,15 @@ fn resource_item(file: &str, crd: &Crd, kinds: &[Crd], first: InitialEntries) ->
     }
     let mut flow = block.clone();
     for (key, entries) in lists {
-        block.push(format!("{key}:"));
-        block.extend(entries.iter().map(|entry| format!("  - {entry}")));
-        flow.push(format!("{key}: [{}]", entries.join(", ")));
+        let line = format!("{key}: [{}]", entries.join(", "));
+        // Names alone fit on one line.
+        if entries.iter().any(|entry| entry.starts_with('{')) {
+            block.push(format!("{key}:"));
+            block.extend(entries.iter().map(|entry| format!("  - {entry}")));
+        } else {
+            block.push(line.clone());
+        }
+        flow.push(line);
     }
     ListItem {
         block,

@@ -14,11 +14,12 @@ use super::runtime_args::RuntimeArgs;
 use super::watch;
 use super::write_plan::{WriteMode, apply_plan, recover_interrupted_run};
 use crate::load::crd::NameFix;
-use crate::plan::{InitialHandlers, Plan};
-use crate::write::EditPolicy;
+use crate::plan::InitialHandlers;
+use crate::write::{EditPolicy, WantedFiles};
 
 /// The first entries of a kind that `generate` adds to the manifest.
 const FIRST_ENTRIES: InitialEntries = InitialEntries {
+    children: &[],
     handlers: &[
         "{on: create, fn: create}",
         "{on: update, fn: update}",
@@ -76,7 +77,10 @@ fn generate_once(args: &GenerateArgs, console: &mut Console) -> CommandStatus {
     }
 }
 
-fn prepare(args: &GenerateArgs, console: &mut Console) -> Result<(PathBuf, Plan), CommandStatus> {
+fn prepare(
+    args: &GenerateArgs,
+    console: &mut Console,
+) -> Result<(PathBuf, WantedFiles), CommandStatus> {
     let (root, mut draft) = match find_root(args.manifest.as_deref()) {
         Ok(root) => {
             recover_interrupted_run(&root, args.mode, console)?;

@@ -13,7 +13,9 @@ use super::exit_status::CommandStatus;
 use super::runtime::HINT;
 use super::runtime_args::RuntimeArgs;
 use super::write_plan::{WriteMode, apply_plan};
-use crate::plan::{self, CiSystem, InitialHandlers, PlannedFile};
+use crate::format::FormattedFile;
+use crate::pipeline;
+use crate::plan::{self, CiSystem, InitialHandlers};
 use crate::write::EditPolicy;
 
 /// Create an operator crate that builds and runs at once
@@ -88,7 +90,7 @@ pub(super) fn run(args: &NewCrateArgs, console: &mut Console) -> CommandStatus {
     }
 }
 
-fn ci_files(args: &NewCrateArgs) -> Vec<PlannedFile> {
+fn ci_files(args: &NewCrateArgs) -> Vec<FormattedFile> {
     let Ok(source) = args.runtime.source(&args.dir) else {
         return Vec::new();
     };
@@ -100,9 +102,9 @@ fn ci_files(args: &NewCrateArgs) -> Vec<PlannedFile> {
             CiArg::Github => CiSystem::GitHub,
             CiArg::Gitlab => CiSystem::GitLab,
         };
-        plan::ci_file(system, &source.install_command())
+        plan::ci_file(system, source.install_command())
     });
-    files.collect()
+    pipeline::formatted(files)
 }
 
 /// Says where the runtime comes from, as a crate that builds only here is a surprise elsewhere.
@@ -166,7 +168,8 @@ impl Preset {
                 ..InitialEntries::default()
             },
             Self::Child => InitialEntries {
-                handlers: &["{on: [create, update, resume], fn: sync_child}"],
+                children: &["v1/ConfigMap"],
+                handlers: &["{on: reconcile, fn: reconcile}"],
                 ..InitialEntries::default()
             },
             Self::Full => InitialEntries {
@@ -181,6 +184,7 @@ impl Preset {
                     "{daemon: monitor}",
                 ],
                 indices: &["{index: by_label}"],
+                children: &[],
                 admission: &["{validate: validate}", "{mutate: set_defaults}"],
             },
         }

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use crate::crate_path::CratePath;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::model::operator::Operator;
-use crate::plan::{CratePath, UserFiles};
+use crate::plan::UserFiles;
 use crate::write::{EDITOR_SCHEMA, LockFile};
 
 /// A test that earlier versions wrote, and a line of it.

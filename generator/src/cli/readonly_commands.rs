@@ -15,9 +15,9 @@ use crate::diagnostic::{Diagnostics, Sources};
 use crate::load::yaml::{self, Dialect};
 use crate::model::operator::Operator;
 use crate::model::rbac::{self, RbacRule};
+use crate::pipeline;
+use crate::plan::{CRD_FOLDER, DeploySource, FileSource};
 use crate::suggest::did_you_mean;
-use crate::view;
-use crate::view::crds::CRD_FOLDER;
 
 /// Check kopf.yaml and the CRDs that it names; write nothing
 #[derive(Debug, Args)]
@@ -141,7 +141,8 @@ pub(super) fn rbac(args: &RbacArgs, console: &mut Console) -> CommandStatus {
         Err(status) => return status,
     };
     let Some(wanted) = &args.explain else {
-        return print(&view::rbac::text(&operator), console);
+        let source = FileSource::Deploy(DeploySource::Rbac(&operator));
+        return print(&pipeline::text(source), console);
     };
     let rules = rbac::rules(&operator);
     match explain(&rules, wanted) {

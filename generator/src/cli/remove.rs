@@ -9,7 +9,7 @@ use super::exit_status::CommandStatus;
 use super::hook::{self, RemoveHookArgs};
 use super::manifest_edit::{edit_kind, suggest_entry};
 use crate::edit::{self, ManifestList};
-use crate::load::manifest::{HandlerSection, ResourceSection, WebhookSection};
+use crate::load::manifest::{ChildEntry, HandlerSection, ResourceSection, WebhookSection};
 
 /// Remove something from kopf.yaml, keeping its comments, then generate
 #[derive(Debug, Args)]
@@ -28,13 +28,15 @@ enum Removal {
     Hook(RemoveHookArgs),
     /// An index; your function stays until you delete it
     Index(RemoveHandlerArgs),
+    /// A kind that objects of another kind own; the objects stay
+    Child(RemoveHandlerArgs),
 }
 
 #[derive(Debug, Args)]
 struct RemoveHandlerArgs {
     /// The kind, as in kopf.yaml or its CRD
     kind: String,
-    /// The id of the handler, or the name of its function
+    /// The id of the handler, the name of its function or index, or the kind or file of a child
     handler: String,
     /// The manifest; by default kopf.yaml here or in the nearest folder above
     #[arg(short, long, value_name = "FILE")]
@@ -77,11 +79,25 @@ const INDICES: RemovableEntries = RemovableEntries {
     },
 };
 
+const CHILDREN: RemovableEntries = RemovableEntries {
+    what: "child",
+    list: ManifestList::Children,
+    names: |section| {
+        let names = |child: &ChildEntry| {
+            let child = child.section();
+            let names = [child.kind, child.crd].into_iter().flatten();
+            names.map(|name| name.value).collect()
+        };
+        section.children.iter().map(names).collect()
+    },
+};
+
 pub(super) fn run(args: &RemoveArgs, console: &mut Console) -> CommandStatus {
     let (args, removable) = match &args.what {
         Removal::Handler(args) => (args, HANDLERS),
         Removal::Webhook(args) => (args, WEBHOOKS),
         Removal::Index(args) => (args, INDICES),
+        Removal::Child(args) => (args, CHILDREN),
         Removal::Hook(args) => return hook::remove(args, console),
     };
     let manifest = args.manifest.as_deref();

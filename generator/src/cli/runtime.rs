@@ -10,7 +10,8 @@ use super::draft::CrateDraft;
 use super::exit_status::CommandStatus;
 use super::runtime_args::git_source;
 use super::write_plan::{WriteMode, apply_plan, recover_interrupted_run};
-use crate::plan::{CratePath, PlannedFile};
+use crate::crate_path::CratePath;
+use crate::plan::PlannedFile;
 use crate::runtime_source::{CargoManifest, DeclaredSource, Error, RuntimeSource};
 use crate::write::EditPolicy;
 
@@ -70,7 +71,7 @@ fn run_in_crate(
         .map_err(|error| console.fail_with(&error))?;
     let draft = CrateDraft::open(&root).map_err(|error| console.fail_with(&error))?;
     let path = CratePath::new("Cargo.toml").map_err(|error| console.fail_with(&error))?;
-    let cargo = PlannedFile::splice(path, text, manifest.text());
+    let cargo = PlannedFile::given(path, Some(text.into()), manifest.text());
     let plan = draft.plan_with_source(&source, cargo, console)?;
     let status = apply_plan(&root, &plan, EditPolicy::Keep, WriteMode::WRITE, console);
     if status == CommandStatus::Ok {

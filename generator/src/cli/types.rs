@@ -16,6 +16,7 @@ use crate::model::generated_types::ExistingType;
 use crate::model::identifier::{InvalidTypeName, TypeName};
 use crate::model::resource::{CustomResource, VersionChoice};
 use crate::model::type_options::{Builtins, Options};
+use crate::pipeline;
 use crate::plan;
 use crate::rust::{RustPath, RustType};
 use crate::types::{self, TypesRequest};
@@ -152,7 +153,7 @@ impl TypesArgs {
         console.begin_task("generating the types");
         match &self.output {
             None => {
-                let text = types::text(resources, sources);
+                let text = pipeline::text(plan::types_module(resources, sources));
                 console.clear_progress();
                 match io::stdout().lock().write_all(text.as_bytes()) {
                     Ok(()) => CommandStatus::Ok,
@@ -162,18 +163,18 @@ impl TypesArgs {
                 }
             }
             Some(file) if file.extension().is_some_and(|extension| extension == "rs") => {
-                let text = types::text(resources, sources);
+                let text = pipeline::text(plan::types_module(resources, sources));
                 match write::write_module(file, &text, edited) {
                     Ok(()) => CommandStatus::Ok,
                     Err(error) => console.fail_with(&error),
                 }
             }
             Some(folder) => {
-                let plan = plan::types(resources, sources).into();
+                let files = pipeline::formatted(plan::types(resources, sources));
                 if let Err(status) = recover_interrupted_run(folder, WriteMode::WRITE, console) {
                     return status;
                 }
-                apply_plan(folder, &plan, edited, WriteMode::WRITE, console)
+                apply_plan(folder, &files.into(), edited, WriteMode::WRITE, console)
             }
         }
     }

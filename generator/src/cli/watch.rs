@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::diagnostic::{Diagnostics, Sources};
 use crate::load::manifest::{self, FILE_NAME};
-use crate::view::crds::is_kustomization;
+use crate::plan::is_kustomization;
 
 /// How often the inputs are read; polling works on every file system and misses no change.
 const POLL_EVERY: Duration = Duration::from_millis(150);

@@ -1,4 +1,4 @@
-//! Compares a plan with the crate on disk, then writes, lists or prints the difference.
+//! Compares the wanted files with the crate on disk, then writes, lists or prints the difference.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
@@ -10,9 +10,8 @@ use super::console::Console;
 use super::exit_status::CommandStatus;
 use super::schema;
 use crate::diff;
-use crate::plan::Plan;
 use crate::runtime_source::{VENDOR_FOLDER, is_of_copy};
-use crate::write::{self, Comparison, EditPolicy, FileChange, LockFile};
+use crate::write::{self, Comparison, EditPolicy, FileChange, LockFile, WantedFiles};
 
 /// Options that replace writing.
 #[derive(Clone, Copy, Debug, Args)]
@@ -47,16 +46,16 @@ pub(super) fn recover_interrupted_run(
     Ok(())
 }
 
-/// Compares the plan with the disk, then writes or prints the difference.
+/// Compares the wanted files with the disk, then writes or prints the difference.
 pub(super) fn apply_plan(
     root: &Path,
-    plan: &Plan,
+    wanted: &WantedFiles,
     edited: EditPolicy,
     mode: WriteMode,
     console: &mut Console,
 ) -> CommandStatus {
     console.begin_task("writing the files");
-    let comparison = match write::compare(root, plan, edited) {
+    let comparison = match write::compare(root, wanted, edited) {
         Ok(comparison) => comparison,
         Err(error) => return console.fail_with(&error),
     };

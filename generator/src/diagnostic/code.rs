@@ -170,14 +170,15 @@ codes! {
     /// `on` names triggers that cannot be combined.
     ///
     /// `create`, `update`, `delete` and `resume` can be combined, and the context has the one that
-    /// applies. `field` and `event` stand alone.
+    /// applies. `field`, `event`, `reconcile` and `child` stand alone.
     HandlerTriggers = "KG0601",
     /// A handler has an option that is for other handlers.
     ///
     /// `optional` is for delete handlers, `deleted` for resume handlers; `value`, `old` and `new`
     /// need a `field`, and `value` excludes the other two. A timer needs `interval` or `idle`, and
     /// `sharp` needs `interval`; `initial_delay` is for timers and daemons, `cancellation_…` for
-    /// daemons.
+    /// daemons. `on: reconcile` can have `interval` and `status`, and `on: child` needs `kind`; both
+    /// are called for the object as a whole, so that they have no `field` and no `result`.
     HandlerOption = "KG0602",
     /// The name of a function is not a Rust name.
     ///
@@ -260,7 +261,8 @@ codes! {
     /// definitions, and `base`, which follows from `kopf.yaml`. In crates of earlier versions it
     /// lists each generated file. A new handler can add one, such as `deploy/webhooks.yaml`: add it
     /// to the `resources` there. When you remove the last such handler, kopf-gen deletes the file,
-    /// and the list must no longer name it.
+    /// and the list must no longer name it. With `tool: helm` there is no `base`: delete the file, or
+    /// write `tool: both`.
     DeploymentList = "KG0622",
     /// The crate has files that new crates do without.
     ///
@@ -361,6 +363,28 @@ codes! {
     /// includes. One watch then serves both, and an object keeps the progress of each handler under
     /// its id: give one of them another `id` or `fn`.
     SelectionOverlap = "KG0654",
+    /// A kind cannot be a child here.
+    ///
+    /// An entry of `children` is a kind that objects of another kind own, each kind once: an object
+    /// cannot own objects of its own kind, because each of them would own further ones. A selection
+    /// has no children, because its objects have no kind of their own.
+    ChildKind = "KG0660",
+    /// An option of a child contradicts another one, or the kind.
+    ///
+    /// `plural` and `scope` are for a custom kind without a definition: `crd` has both, and so do
+    /// the kinds of Kubernetes itself. `one_at_a_time` says in which order the operator updates
+    /// children, and with `update: on-delete` it updates none.
+    ChildOption = "KG0661",
+    /// `on: child` names a kind that is not a child.
+    ///
+    /// The operator watches the kinds in `children`, and has permissions for them alone. Add the
+    /// kind there, or correct the name: it is that of the entry, such as `apps/v1/Deployment`.
+    UndeclaredChild = "KG0662",
+    /// Objects use others, and no handler is called for it.
+    ///
+    /// `uses` calls the `reconcile` handler of the kind when an object that is referred to changes,
+    /// appears or is gone. Without such a handler the watch would be for nothing.
+    UselessUse = "KG0663",
     /// A file of yours is not valid Rust.
     ///
     /// kopf-gen parses your files to add stubs, so it cannot add any to a file that does not parse.

@@ -171,7 +171,7 @@ mod tests {
 
     fn print(item: proc_macro2::TokenStream) -> String {
         let file = syn::parse2(item).expect("valid");
-        super::super::file(file, &WrittenAttributes::default())
+        super::super::items(file, &WrittenAttributes::default())
     }
 
     #[test]

@@ -24,8 +24,7 @@ pub fn read(
     let mut ids = Vec::new();
     for argument in arguments {
         if argument == "-" {
-            let mut bytes = Vec::new();
-            let read = io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes);
+            let read = bounded(io::stdin().lock(), LARGEST);
             ids.extend(add(STDIN, read, sources, diagnostics));
             continue;
         }
@@ -49,12 +48,30 @@ pub fn read(
     for path in paths {
         ids.extend(add(
             &path.display().to_string(),
-            fs::read(&path),
+            read_file(&path),
             sources,
             diagnostics,
         ));
     }
     ids
+}
+
+/// Reads a file that is not larger than [`LARGEST`]; a device may have no end.
+pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    bounded(fs::File::open(path)?, LARGEST)
+}
+
+fn bounded(input: impl Read, largest: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let limit = u64::try_from(largest).unwrap_or(u64::MAX);
+    input
+        .take(limit.saturating_add(1))
+        .read_to_end(&mut bytes)?;
+    if bytes.len() > largest {
+        let message = format!("it has more than {} MiB", largest >> 20);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    Ok(bytes)
 }
 
 fn add(
@@ -64,9 +81,6 @@ fn add(
     diagnostics: &mut Diagnostics,
 ) -> Option<SourceId> {
     let problem = match bytes.map(String::from_utf8) {
-        Ok(Ok(text)) if text.len() > LARGEST => {
-            format!("`{name}` has more than {} MiB", LARGEST >> 20)
-        }
         Ok(Ok(text)) => return Some(sources.add(name, text)),
         Ok(Err(error)) => format!("`{name}` is not UTF-8: {}", error.utf8_error()),
         Err(error) => format!("cannot read `{name}`: {error}"),
@@ -87,7 +101,7 @@ fn walk(folder: &Path, paths: &mut BTreeSet<PathBuf>, diagnostics: &mut Diagnost
     for path in entries.flatten().map(|entry| entry.path()) {
         if path.is_dir() {
             walk(&path, paths, diagnostics);
-        } else if is_manifest(&path) {
+        } else if is_manifest(&path) && !is_special(&path) {
             paths.insert(path);
         }
     }
@@ -96,6 +110,11 @@ fn walk(folder: &Path, paths: &mut BTreeSet<PathBuf>, diagnostics: &mut Diagnost
 fn is_manifest(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str());
     extension.is_some_and(|extension| ["yaml", "yml", "json"].contains(&extension))
+}
+
+/// Whether this is a pipe, a socket or a device, which may have no end.
+fn is_special(path: &Path) -> bool {
+    path.metadata().is_ok_and(|it| !it.is_file())
 }
 
 /// The files that match a pattern with `*`, `?` and `**`; brackets stand for themselves.
@@ -107,6 +126,27 @@ fn matching_files(pattern: &str) -> Result<Vec<PathBuf>, glob::PatternError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_has_no_end_is_refused() {
+        assert_eq!(bounded(&b"abc"[..], 3).expect("three bytes"), b"abc");
+        let error = bounded(io::repeat(b'a'), 3).expect_err("no end");
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_the_files_of_a_folder_are_read() {
+        let root = tempfile::tempdir().expect("a folder");
+        let socket = root.path().join("socket.yaml");
+        let _socket = std::os::unix::net::UnixListener::bind(socket).expect("a socket");
+        fs::write(root.path().join("a.yaml"), "a: 1").expect("a file");
+        let folder = root.path().display().to_string();
+        let (mut sources, mut diagnostics) = (Sources::new(), Diagnostics::new());
+        let read = read(&[folder], &mut sources, &mut diagnostics);
+        assert!(diagnostics.is_empty(), "{diagnostics:?}");
+        assert_eq!(read.len(), 1);
+    }
 
     #[test]
     fn patterns_match_files_in_folders() {

@@ -4,6 +4,7 @@
 //! is for users. The decoder is written by hand: serde stops at the first error, and this one
 //! reports all of them, each with its span and a suggestion.
 
+mod child;
 mod coordination;
 mod deploy;
 mod document;
@@ -25,10 +26,11 @@ use schemars::Schema;
 
 use crate::diagnostic::{Diagnostics, SourceId, Sources};
 
+pub use self::child::{ChildEntry, ChildSection, ChildUpdate, KindScope, UseSection};
 pub use self::coordination::{
     LeaderElectionSection, PeeringOptions, PeeringSection, Standalone, Ties,
 };
-pub use self::deploy::DeploySection;
+pub use self::deploy::{DeploySection, DeployTool};
 pub use self::document::{
     API_VERSION, ApiVersion, FILE_NAME, Manifest, OperatorSection, ResourceSection, Tracking,
 };

@@ -13,6 +13,8 @@ pub enum NameRule {
     CustomGroup,
     /// A DNS-1123 subdomain, such as a group or the name of an object.
     Subdomain,
+    /// A DNS-1123 label, such as the name of a namespace.
+    Namespace,
     /// The name of a label or an annotation, with or without a prefix.
     QualifiedName,
     /// The value of a label.
@@ -40,6 +42,11 @@ pub enum NameProblem {
         "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character"
     )]
     Subdomain,
+    /// It is not the name of a namespace.
+    #[error(
+        "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character"
+    )]
+    Namespace,
     /// A group has no dot.
     #[error("should be a domain with at least one dot")]
     WithoutDot,
@@ -95,6 +102,13 @@ impl NameRule {
                 subdomain(name).or(dot)
             }
             Self::Subdomain => subdomain(name),
+            Self::Namespace if name.len() > LABEL_LENGTH => {
+                Some(NameProblem::TooLong(LABEL_LENGTH))
+            }
+            Self::Namespace => {
+                let is_label = !name.contains('.') && subdomain(name).is_none();
+                (!is_label).then_some(NameProblem::Namespace)
+            }
             Self::QualifiedName => match name.split_once('/') {
                 Some((prefix, name)) => subdomain(prefix).or_else(|| qualified(name)),
                 None => qualified(name),
@@ -194,6 +208,11 @@ mod tests {
                 NameRule::Subdomain,
                 vec!["apps", "a.b-c"],
                 vec!["", ".", "a.", "a_b"],
+            ),
+            (
+                NameRule::Namespace,
+                vec!["a", "1a", "a-1"],
+                vec!["", "-a", "a-", "a.b", "A", "a_b", &long],
             ),
             (
                 NameRule::QualifiedName,

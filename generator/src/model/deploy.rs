@@ -6,11 +6,14 @@ use regex::Regex;
 
 use super::coordination::LeaderElection;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Span};
-use crate::load::manifest::{DeploySection, Manifest, Spanned};
+use crate::load::manifest::{DeploySection, DeployTool, Manifest, Spanned};
 use crate::load::names::QuotedName;
 
 /// The replicas of an operator with leader election: one leads, the other takes over.
 const ELECTED_REPLICAS: u32 = 2;
+
+/// The time that Kubernetes gives a pod to stop, in seconds, unless the pod says more.
+pub const POD_SECONDS: u64 = 30;
 
 /// More replicas than an operator can use are a mistake.
 const MOST_REPLICAS: u32 = 100;
@@ -31,6 +34,8 @@ static IMAGE: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// The Deployment of an operator, and what goes with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeploymentOptions {
+    /// The tools for which files are written.
+    pub tool: DeployTool,
     /// The image.
     pub image: String,
     /// The number of Pods.
@@ -65,6 +70,7 @@ pub(super) fn lower(
     check_image(&section, &mut error);
     check_replicas(&section, election, &mut error);
     DeploymentOptions {
+        tool: section.tool.map(|it| it.value).unwrap_or_default(),
         image: section.image.map_or_else(
             || format!("{}:latest", manifest.operator.name.value),
             |image| image.value,

@@ -10,7 +10,7 @@ use kopf_core::object::path::FieldPath;
 use super::index::Index;
 use super::param::Param;
 use crate::load::manifest::{ErrorMode, Trigger};
-use crate::rust::RustType;
+use crate::rust::{RustPath, RustType};
 
 /// One method of a kind's trait, and when the runtime calls it.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,6 +54,28 @@ pub enum HandlerCause {
     Timer(TimerOptions),
     /// The object was listed or changed: its entries in an index are computed.
     Index(IndexOptions),
+    /// The object, or what it owns or uses, may not be as it should be.
+    Reconcile(ReconcileTimes),
+    /// A child of the object was changed, appeared or is gone.
+    Child(ChildCause),
+}
+
+/// The times of `reconcile` beside those that every one has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReconcileTimes {
+    /// This long after the last call.
+    pub interval: Option<Duration>,
+    /// When only the status of the object has changed.
+    pub status: bool,
+}
+
+/// The children that a handler is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChildCause {
+    /// Their kind.
+    pub kind: String,
+    /// The path of their type.
+    pub object: RustPath,
 }
 
 /// The options of an index.
@@ -245,7 +267,7 @@ impl Handler {
             | HandlerCause::Daemon(DaemonOptions { field, .. })
             | HandlerCause::Timer(TimerOptions { field, .. })
             | HandlerCause::Index(IndexOptions { field, .. }) => field.as_ref(),
-            HandlerCause::Change(_) => None,
+            HandlerCause::Change(_) | HandlerCause::Reconcile(_) | HandlerCause::Child(_) => None,
         }
     }
 
@@ -261,7 +283,9 @@ impl Handler {
             HandlerCause::Change(_)
             | HandlerCause::Field { .. }
             | HandlerCause::Event { .. }
-            | HandlerCause::Index(_) => None,
+            | HandlerCause::Index(_)
+            | HandlerCause::Reconcile(_)
+            | HandlerCause::Child(_) => None,
         }
     }
 
@@ -272,6 +296,18 @@ impl Handler {
             HandlerCause::Index(indexing) => Some(&indexing.index),
             _ => None,
         }
+    }
+
+    /// Whether it brings about what the object asks for.
+    #[must_use]
+    pub fn is_reconcile(&self) -> bool {
+        matches!(self.cause, HandlerCause::Reconcile(_))
+    }
+
+    /// Whether it is called for children of the object.
+    #[must_use]
+    pub fn is_of_children(&self) -> bool {
+        matches!(self.cause, HandlerCause::Child(_))
     }
 
     /// Whether it is a timer or a daemon.
@@ -287,7 +323,10 @@ impl Handler {
             HandlerCause::Change(change) | HandlerCause::Field { within: change, .. } => {
                 change.triggers.contains(&Trigger::Delete) && !change.optional
             }
-            HandlerCause::Event { .. } | HandlerCause::Index(_) => false,
+            HandlerCause::Event { .. }
+            | HandlerCause::Index(_)
+            | HandlerCause::Reconcile(_)
+            | HandlerCause::Child(_) => false,
             HandlerCause::Daemon(_) | HandlerCause::Timer(_) => true,
         }
     }

@@ -4,6 +4,9 @@ use super::handler::RetryOptions;
 use super::param::Param;
 pub use crate::load::manifest::HookKind;
 
+/// The trait that the user's operator implements for its hooks.
+pub const TRAIT: &str = "Hooks";
+
 /// One method of the `Hooks` trait.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hook {

@@ -1,5 +1,6 @@
 //! Lowers the manifest to the model: finds kinds, chooses names, resolves the types of fields.
 
+mod child_handler;
 mod field;
 mod filter_checks;
 mod handler;
@@ -11,16 +12,21 @@ mod kind_handlers;
 mod lowering;
 mod memo;
 mod option_checks;
+mod relation_finder;
+mod relations;
 mod selection;
 mod shared_params;
 mod tracking;
 mod type_options;
+mod use_path;
 mod webhook;
 
 pub use self::kind_finder::{CrdFiles, LoadedCrds};
 
 use self::kind_finder::KindFinder;
 use self::kind_handlers::KindLowering;
+use self::relation_finder::{RelationFinder, Relations};
+use self::relations::RelationLowering;
 use super::common_modules::CommonModule;
 use super::coordination;
 use super::deploy;
@@ -47,13 +53,29 @@ pub fn operator(
     check_name(manifest, diagnostics);
     let mut kinds = find_kinds(manifest, crds, diagnostics);
     disambiguate_modules(&mut kinds);
-    share_types(&mut kinds);
+    let mut relations = RelationFinder {
+        finder: KindFinder {
+            manifest,
+            crds,
+            diagnostics,
+        },
+        kinds: &kinds,
+    }
+    .find();
+    share_types(&mut kinds, &mut relations.types);
+    lower_relations(manifest, crds, &mut kinds, &relations, diagnostics);
     lower_handlers(manifest, crds, &mut kinds, diagnostics);
     selection::check(manifest, &kinds, diagnostics);
     let kinds: Vec<HandledKind> = kinds.into_iter().map(|(kind, _)| kind).collect();
     index::check_shared(manifest, &kinds, diagnostics);
+    // The definition of a kind that is only a child belongs to those who handle that kind.
+    let is_handled = |path: &String| {
+        let mut files = manifest.resources.iter().filter_map(|it| it.crd.as_ref());
+        files.any(|file| file.value == *path)
+    };
     let crd_files = crds
         .iter()
+        .filter(|(path, _)| is_handled(path))
         .map(|(path, file)| CrdFile {
             path: path.clone(),
             text: file.text.clone(),
@@ -72,6 +94,7 @@ pub fn operator(
         settings: settings(manifest),
         hooks: hook::hooks(manifest, diagnostics),
         kinds,
+        related_types: relations.types,
         crd_files,
     })
 }
@@ -138,19 +161,46 @@ fn is_other_version(known: &HandledKind, kind: &HandledKind) -> bool {
 }
 
 /// Defines each type once for all custom kinds, whatever their order in the manifest.
-fn share_types(kinds: &mut [FoundKind<'_>]) {
+fn share_types(kinds: &mut [FoundKind<'_>], related: &mut [CustomResource]) {
     let origins = kinds.iter_mut().map(|(kind, _)| &mut kind.origin);
     let mut resources: Vec<&mut CustomResource> = origins
         .filter_map(|origin| match origin {
             KindOrigin::Custom(resource) => Some(&mut **resource),
             KindOrigin::Builtin(_) | KindOrigin::Selected(_) => None,
         })
+        .chain(related)
         .collect();
     resources.sort_by(|a, b| {
         let order = (&a.group, &a.names.kind).cmp(&(&b.group, &b.names.kind));
         order.then_with(|| a.module.cmp(&b.module))
     });
     shared_types::across(&mut resources);
+}
+
+/// Fills in the children of each kind, and what its objects refer to.
+fn lower_relations(
+    manifest: &Manifest,
+    crds: &CrdFiles,
+    kinds: &mut [FoundKind<'_>],
+    relations: &Relations,
+    diagnostics: &mut Diagnostics,
+) {
+    let lowered: Vec<_> = (0..kinds.len())
+        .map(|place| {
+            let (kind, section) = &kinds[place];
+            let schema = schema(crds, section, kind);
+            let mut lowering = RelationLowering {
+                manifest,
+                kinds,
+                relations,
+                diagnostics,
+            };
+            lowering.lower(place, schema)
+        })
+        .collect();
+    for ((kind, _), (children, uses)) in kinds.iter_mut().zip(lowered) {
+        (kind.children, kind.uses) = (children, uses);
+    }
 }
 
 /// Fills in the handlers, webhooks, memo and tracking of each kind.

@@ -1,4 +1,4 @@
-//! The complete model of an operator, from which the views are made.
+//! The complete model of an operator, from which all files are planned.
 
 use std::collections::BTreeSet;
 
@@ -7,6 +7,7 @@ use kopf_core::selection::Selector;
 use kopf_core::shutdown::StopTimes;
 
 use super::builtin_kinds::BuiltinKind;
+use super::child::{ChildDeclaration, UsedKind};
 use super::coordination::{LeaderElection, Peering};
 use super::deploy::DeploymentOptions;
 use super::handler::Handler;
@@ -18,6 +19,9 @@ use super::webhook::Webhook;
 use crate::load::crd::Scope;
 use crate::load::manifest::{ConfigurationOwner, SettingValue, Tracking, TunedSection};
 use crate::rust::RustPath;
+
+/// The associated type of a kind's trait that names the user's type for the memo.
+pub const MEMO_TYPE: &str = "Memo";
 
 /// An operator and the kinds that it handles.
 #[derive(Clone, Debug)]
@@ -38,7 +42,9 @@ pub struct Operator {
     pub hooks: Vec<Hook>,
     /// The kinds, in the order of the manifest.
     pub kinds: Vec<HandledKind>,
-    /// The files with CustomResourceDefinitions.
+    /// The custom kinds that are only children, or that objects only refer to.
+    pub related_types: Vec<CustomResource>,
+    /// The files with the CustomResourceDefinitions of the kinds.
     pub crd_files: Vec<CrdFile>,
     /// The configuration of webhooks.
     pub admission: AdmissionOptions,
@@ -91,6 +97,10 @@ pub struct HandledKind {
     pub origin: KindOrigin,
     /// An object that the API server probably accepts.
     pub sample: Option<serde_json::Value>,
+    /// The kinds that its objects own, in the order of the manifest.
+    pub children: Vec<ChildDeclaration>,
+    /// The kinds that its objects refer to, in the order of the manifest.
+    pub uses: Vec<UsedKind>,
     /// The handlers, in the order of the manifest.
     pub handlers: Vec<Handler>,
     /// The webhooks, in the order of the manifest.
@@ -125,6 +135,19 @@ impl Operator {
     #[must_use]
     pub fn has_webhooks(&self) -> bool {
         self.kinds.iter().any(|kind| !kind.webhooks.is_empty())
+    }
+
+    /// Those who can maintain the webhook configurations: only the operator knows the kinds of a selection.
+    #[must_use]
+    pub fn possible_webhook_owners(&self) -> &'static [ConfigurationOwner] {
+        let mut kinds = self.kinds.iter();
+        let has_selection =
+            kinds.any(|kind| kind.selector().is_some() && !kind.webhooks.is_empty());
+        if has_selection || !self.has_webhooks() {
+            &[ConfigurationOwner::Managed]
+        } else {
+            &[ConfigurationOwner::Managed, ConfigurationOwner::CertManager]
+        }
     }
 
     /// The watched namespaces, if the manifest lists them by name and without patterns.
@@ -191,6 +214,33 @@ impl HandledKind {
     #[must_use]
     pub fn handlers_trait(&self) -> String {
         format!("{}Handlers", self.trait_prefix)
+    }
+
+    /// The type that stands for the kinds that its objects own; none if they own nothing.
+    #[must_use]
+    pub fn children_type(&self) -> Option<String> {
+        let needs_it = !self.children.is_empty() || self.reconciles();
+        needs_it.then(|| format!("{}Children", self.trait_prefix))
+    }
+
+    /// Whether it has a `reconcile` handler.
+    #[must_use]
+    pub fn reconciles(&self) -> bool {
+        self.handlers.iter().any(Handler::is_reconcile)
+    }
+
+    /// The alias of the context of its `reconcile` handler.
+    #[must_use]
+    pub fn reconcile_context(&self) -> String {
+        format!("{}Reconcile", self.trait_prefix)
+    }
+
+    /// Whether one of its objects can own something that no owner reference can reach, and that the
+    /// operator deletes together with it.
+    #[must_use]
+    pub fn has_unreachable_children(&self) -> bool {
+        let mut children = self.children.iter();
+        children.any(|child| child.prune && !child.is_reachable_from(self.scope))
     }
 
     /// The path of the type of its objects.

@@ -1,5 +1,7 @@
 //! The RBAC rules that an operator needs, each verb with its reason.
 
+mod related;
+
 use kopf_core::selection::{ResourceName, Selector};
 
 use super::coordination::{LeaderElection, Membership, Peering};
@@ -55,6 +57,7 @@ pub fn rules(operator: &Operator) -> Vec<RbacRule> {
     let mut rules: Vec<RbacRule> = watched
         .flat_map(|kind| kind_rules(operator, kind))
         .collect();
+    rules.extend(related::rules(operator));
     rules.extend(event_rules(operator));
     rules.extend(definition_rule(operator));
     rules.extend(namespaces_rule(operator));
@@ -289,30 +292,13 @@ fn kind_rules(operator: &Operator, kind: &HandledKind) -> Vec<RbacRule> {
         Some(selector) => granted(selector),
         None => (kind.group.clone(), kind.plural.clone()),
     };
-    let names = |matches: &dyn Fn(&Handler) -> bool| {
-        let names: Vec<_> = kind
-            .handlers
-            .iter()
-            .filter(|handler| matches(handler))
-            .map(Handler::full_id)
-            .collect();
-        names.join(", ")
-    };
-    let mut verbs = read_grants(kind, &names(&|_| true));
-    let writing = names(&Handler::writes);
+    let mut verbs = read_grants(kind, &names(kind, &|_| true));
+    let writing = names(kind, &Handler::writes);
     let mut rules = Vec::new();
     if !writing.is_empty() {
-        let reasons: Vec<String> = [
-            ("progress", names(&Handler::keeps_progress)),
-            ("finalizer", names(&Handler::holds_deletion)),
-        ]
-        .into_iter()
-        .filter(|(_, handlers)| !handlers.is_empty())
-        .map(|(what, handlers)| format!("{what} of {handlers}"))
-        .collect();
         verbs.push(Grant {
             verb: "patch",
-            reason: reasons.join("; "),
+            reason: write_reasons(kind),
         });
         // `*` includes all subresources.
         if kind.status == StatusSubresource::Present && plural != ALL {
@@ -352,6 +338,35 @@ fn kind_rules(operator: &Operator, kind: &HandledKind) -> Vec<RbacRule> {
         },
     );
     rules
+}
+
+/// The ids of those handlers of a kind that match.
+fn names(kind: &HandledKind, matches: &dyn Fn(&Handler) -> bool) -> String {
+    let handlers = kind.handlers.iter().filter(|handler| matches(handler));
+    let names: Vec<_> = handlers.map(Handler::full_id).collect();
+    names.join(", ")
+}
+
+/// What the runtime writes to objects of a kind, and for which handlers.
+fn write_reasons(kind: &HandledKind) -> String {
+    let holds_deletion = |handler: &Handler| {
+        let is_owner = kind.has_unreachable_children() && handler.is_reconcile();
+        handler.holds_deletion() || is_owner
+    };
+    let reasons: Vec<String> = [
+        ("progress", names(kind, &Handler::keeps_progress)),
+        (
+            "failures and first success",
+            names(kind, &Handler::is_reconcile),
+        ),
+        ("finalizer", names(kind, &holds_deletion)),
+        ("changes", names(kind, &Handler::is_of_children)),
+    ]
+    .into_iter()
+    .filter(|(_, handlers)| !handlers.is_empty())
+    .map(|(what, handlers)| format!("{what} of {handlers}"))
+    .collect();
+    reasons.join("; ")
 }
 
 /// The verbs to list and watch a kind, for the handlers of these names.

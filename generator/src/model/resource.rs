@@ -31,8 +31,8 @@ pub struct CustomResource {
     pub versions: Vec<TypedVersion>,
     /// The types of all versions.
     pub shapes: Shapes,
-    /// The definition as compact JSON.
-    pub crd_json: String,
+    /// The definition as compact JSON; none if only the names of the kind are known.
+    pub crd_json: Option<String>,
 }
 
 /// A version of a resource.
@@ -125,7 +125,7 @@ impl CustomResource {
             type_name,
             versions,
             shapes,
-            crd_json: crd.json,
+            crd_json: Some(crd.json),
         })
     }
 

@@ -3,13 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use super::file::{PlannedFile, inside};
+use super::crd_files::{self, CRD_FOLDER};
+use super::file::PlannedFile;
+use super::source::DeploySource;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources, Span};
+use crate::load::manifest::DeployTool;
 use crate::load::yaml::{self, Dialect, Node};
+use crate::model::deploy::POD_SECONDS;
 use crate::model::operator::{CrdFile, Operator};
-use crate::view::crds::{self, CRD_FOLDER};
-use crate::view::workload::{CRD_BASE, OPERATOR_BASE, POD_SECONDS};
-use crate::view::{alerts, rbac, webhooks, workload};
+use crate::model::webhook_configuration::WebhookConfiguration;
 
 /// The Kustomization that `kubectl apply -k deploy` takes, which the user owns.
 pub(crate) const KUSTOMIZATION: &str = "deploy/kustomization.yaml";
@@ -19,6 +21,12 @@ pub(crate) const CRD_KUSTOMIZATION: &str = "crds/kustomization.yaml";
 
 /// The workload of a crate with the flat layout, which the user owns.
 pub(crate) const DEPLOYMENT: &str = "deploy/deployment.yaml";
+
+/// The entry of `deploy/kustomization.yaml` for `crds/kustomization.yaml`.
+pub(super) const CRD_BASE: &str = "../crds";
+
+/// The entry of `deploy/kustomization.yaml` for the generated files in `deploy/base/`.
+pub(super) const OPERATOR_BASE: &str = "base";
 
 /// The entry of a Kustomization for copies of CRDs.
 const COPIES: &str = "crds.yaml";
@@ -62,54 +70,77 @@ struct Kustomization {
     replicas: Option<(i128, Span)>,
 }
 
-/// Plans the generated files in `crds/` and `deploy/`.
-pub(super) fn files(
-    operator: &Operator,
+/// Plans the generated files in `crds/` and `deploy/` for Kustomize.
+pub(super) fn files<'a>(
+    operator: &'a Operator,
+    webhooks: Option<&[WebhookConfiguration]>,
     user: &UserKustomizations,
     diagnostics: &mut Diagnostics,
-) -> Vec<PlannedFile> {
-    let webhooks = webhooks::text(operator).unwrap_or_else(|error| {
-        let message = format!("the webhooks cannot be configured: {error}");
-        let help = "give one of them another `id`";
-        diagnostics.push(Diagnostic::error(Code::DuplicateHandler, message).help(help));
-        None
-    });
-    let bases = crds::bases(operator);
+) -> Vec<PlannedFile<'a>> {
+    if operator.deployment.tool == DeployTool::Helm {
+        user.check_without_base(diagnostics);
+        return Vec::new();
+    }
+    let bases = crd_files::bases(operator);
     let is_old = !bases.is_empty() && user.copies().is_some();
     let is_base = |file: &&CrdFile| bases.iter().any(|base| base.path == file.path);
     let copied = operator.crd_files.iter();
     let copied = copied.filter(|file| is_old || !is_base(file));
+    let copies = crd_files::copies(copied);
     let layout = user.layout();
-    let deployment = (layout == DeployLayout::Base).then(|| workload::deployment(operator));
+    let options = &operator.deployment;
     let in_folder = [
-        (COPIES, crds::copies(copied)),
-        ("peering.yaml", workload::peering(operator)),
-        ("rbac.yaml", Some(rbac::text(operator))),
-        ("deployment.yaml", deployment),
-        ("webhooks.yaml", webhooks),
-        ("network-policy.yaml", workload::network_policy(operator)),
-        ("monitoring.yaml", workload::monitoring(operator)),
-        ("alerts.yaml", alerts::alerts(operator)),
-        ("dashboard.yaml", alerts::dashboard(operator)),
+        (!copies.is_empty()).then_some((COPIES, DeploySource::CrdCopies(copies))),
+        operator
+            .peering
+            .is_deployed()
+            .then_some(("peering.yaml", DeploySource::Peering)),
+        Some(("rbac.yaml", DeploySource::Rbac(operator))),
+        (layout == DeployLayout::Base)
+            .then_some(("deployment.yaml", DeploySource::Workload(operator))),
+        webhooks.map(|configurations| {
+            let source = DeploySource::Webhooks {
+                operator,
+                configurations: configurations.to_vec(),
+            };
+            ("webhooks.yaml", source)
+        }),
+        options
+            .network_policy
+            .then_some(("network-policy.yaml", DeploySource::NetworkPolicy(operator))),
+        options
+            .service_monitor
+            .then_some(("monitoring.yaml", DeploySource::Monitoring(operator))),
+        options
+            .alerts
+            .then_some(("alerts.yaml", DeploySource::Alerts(operator))),
+        options
+            .dashboard
+            .then_some(("dashboard.yaml", DeploySource::Dashboard(operator))),
     ];
-    let in_folder: Vec<(&str, String)> = in_folder
-        .into_iter()
-        .filter_map(|(name, text)| Some((name, text?)))
-        .collect();
+    let in_folder: Vec<_> = in_folder.into_iter().flatten().collect();
     let names: Vec<&str> = in_folder.iter().map(|(name, _)| *name).collect();
     user.check(layout, &bases, &names, diagnostics);
     user.check_workload(operator, diagnostics);
-    let list = (layout == DeployLayout::Base).then(|| workload::base(&names));
-    let list = list.map(|text| ("kustomization.yaml", text));
-    let crd_list = user.crds.is_none().then(|| crds::kustomization(&bases));
-    let crd_list = crd_list.flatten();
-    let crd_list = crd_list.map(|text| (CRD_KUSTOMIZATION.to_owned(), text));
-    let in_folder = list.into_iter().chain(in_folder);
-    let in_folder = in_folder.map(|(name, text)| (format!("{}{name}", layout.folder()), text));
-    let planned = crd_list.into_iter().chain(in_folder);
-    planned
-        .map(|(path, text)| PlannedFile::generated(inside(&path), text))
-        .collect()
+    let list = DeploySource::BaseKustomization { files: names };
+    let list = (layout == DeployLayout::Base).then_some(("kustomization.yaml", list));
+    let in_folder = list
+        .into_iter()
+        .chain(in_folder)
+        .map(|(name, source)| PlannedFile::deploy(&format!("{}{name}", layout.folder()), source));
+    let crd_list = crd_list(&bases).filter(|_| user.crds.is_none());
+    crd_list.into_iter().chain(in_folder).collect()
+}
+
+/// The list of the files in `crds/`; `None` if there is nothing to list.
+fn crd_list<'a>(bases: &[&'a CrdFile]) -> Option<PlannedFile<'a>> {
+    let names = bases.iter();
+    let names = names.filter_map(|file| file.path.strip_prefix(CRD_FOLDER));
+    let mut files: Vec<&str> = names.collect();
+    files.sort_unstable();
+    let is_empty = files.is_empty();
+    let source = DeploySource::CrdKustomization { files };
+    (!is_empty).then(|| PlannedFile::deploy(CRD_KUSTOMIZATION, source))
 }
 
 // === impl DeployLayout ===
@@ -134,7 +165,9 @@ impl UserKustomizations {
         };
         match path {
             KUSTOMIZATION => self.deploy = kustomization(sources),
-            CRD_KUSTOMIZATION if !crds::is_generated(text) => self.crds = kustomization(sources),
+            CRD_KUSTOMIZATION if !crd_files::is_generated(text) => {
+                self.crds = kustomization(sources)
+            }
             DEPLOYMENT => self.workload = OperatorDeployment::read(sources, text),
             _ => {}
         }
@@ -196,6 +229,24 @@ impl UserKustomizations {
                     crds.warn("crds", name, &file.path, diagnostics);
                 }
             }
+        }
+    }
+
+    /// Warns if the user's Kustomization lists what only Kustomize needs: a chart has its own files.
+    fn check_without_base(&self, diagnostics: &mut Diagnostics) {
+        let Some(deploy) = &self.deploy else { return };
+        let crds = self.crds.is_none();
+        let crds = crds.then_some((CRD_BASE, CRD_KUSTOMIZATION)).into_iter();
+        for (name, path) in crds.chain([(OPERATOR_BASE, "deploy/base/")]) {
+            let Some(at) = deploy.entry(name) else {
+                continue;
+            };
+            let message = format!("`kubectl apply -k deploy` fails: there is no {path}");
+            diagnostics.push(
+                Diagnostic::warning(Code::DeploymentList, message)
+                    .at(deploy.source, at, "`deploy.tool` in kopf.yaml is `helm`")
+                    .help("delete this file, or write `tool: both`"),
+            );
         }
     }
 

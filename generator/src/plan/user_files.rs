@@ -2,26 +2,25 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::addition::{HandlerTrait, MemoAddition, UserAddition};
+use super::crd_files;
 use super::deployment::UserKustomizations;
-use super::file::{CratePath, PlannedFile, inside, text};
+use super::file::{FileOwner, PlannedFile};
+use super::inside;
+use super::source::{FileSource, HandlerBodies, ScaffoldSource};
+use crate::crate_path::CratePath;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources, Span};
-use crate::model::operator::{HandledKind, Operator};
-use crate::rust::RustPath;
-use crate::splice::{TraitImpl, UserSource, with_items};
-use crate::view::crds;
-use crate::view::exports::exports;
-use crate::view::hooks;
-use crate::view::memo;
-use crate::view::method::{TraitMethod, methods};
-use crate::view::phrases::article;
-use crate::view::scaffold::{HandlersView, HooksScaffoldView, KindHandlersView};
-use crate::view::stub::{NameStyle, stub};
+use crate::model::common_modules::CommonModule;
+use crate::model::operator::{MEMO_TYPE, Operator};
+use crate::splice::{TraitImpl, UserSource};
 
 /// The user's files, as read from disk.
 #[derive(Clone, Debug, Default)]
 pub struct UserFiles {
     files: BTreeMap<CratePath, UserFile>,
     pub(super) kustomizations: UserKustomizations,
+    /// The version of the crate, if it has one.
+    pub version: Option<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -30,28 +29,11 @@ struct UserFile {
     text: String,
 }
 
-/// The additions per file; several additions to one file are made one after another.
+/// The additions per file, and new files.
 struct Additions<'a> {
     user: &'a UserFiles,
-    changed: BTreeMap<CratePath, String>,
-    new: Vec<PlannedFile>,
-}
-
-/// A trait that the user's operator implements, in a module of its own.
-struct HandlerTrait {
-    trait_name: String,
-    module: String,
-    methods: Vec<TraitMethod>,
-    /// What its generated module re-exports.
-    exports: BTreeMap<RustPath, String>,
-    /// The kind, if it has a memo.
-    memo_kind: Option<HandledKind>,
-    /// The objects of its methods: "a Pod".
-    subject: String,
-    /// The owner of its methods: "Pod".
-    owner: String,
-    /// The text of a new file for it.
-    scaffold: String,
+    changed: BTreeMap<CratePath, Vec<UserAddition<'a>>>,
+    new: Vec<PlannedFile<'a>>,
 }
 
 enum ImplLocation<'a> {
@@ -65,28 +47,26 @@ enum ImplLocation<'a> {
 
 /// Plans the additions that `operator` needs.
 #[must_use]
-pub(super) fn additions(
-    operator: &Operator,
-    user: &UserFiles,
+pub(super) fn additions<'a>(
+    operator: &'a Operator,
+    user: &'a UserFiles,
     diagnostics: &mut Diagnostics,
-) -> Vec<PlannedFile> {
+) -> Vec<PlannedFile<'a>> {
     let mut additions = Additions {
         user,
         changed: BTreeMap::new(),
         new: Vec::new(),
     };
     let mut new_traits = Vec::new();
-    let hooks = (!operator.hooks.is_empty()).then(|| HandlerTrait::of_hooks(operator));
-    for handler_trait in operator
-        .kinds
-        .iter()
-        .map(HandlerTrait::of_kind)
-        .chain(hooks)
-    {
-        match additions.find_impl(&handler_trait, diagnostics) {
+    let hooks = (!operator.hooks.is_empty()).then_some(HandlerTrait::Hooks(&operator.hooks));
+    let kinds = operator.kinds.iter().map(HandlerTrait::Kind);
+    for handler_trait in kinds.chain(hooks) {
+        match user.find_impl(handler_trait, diagnostics) {
             ImplLocation::Found(path, source) => {
-                let after = additions.with_stubs(&handler_trait, &path, &source, diagnostics);
-                additions.changed.extend(after.map(|after| (path, after)));
+                let members = user.missing_members(handler_trait, &path, &source, diagnostics);
+                if let Some(members) = members {
+                    additions.change(path, members);
+                }
             }
             ImplLocation::Missing => new_traits.push(handler_trait),
             ImplLocation::Unclear => {}
@@ -96,43 +76,15 @@ pub(super) fn additions(
     additions.finish()
 }
 
-fn handlers_file() -> CratePath {
-    inside("src/handlers.rs")
+/// The modules with the handlers of an operator.
+pub(super) fn handler_modules(operator: &Operator) -> BTreeSet<&str> {
+    let kinds = operator.kinds.iter().map(|kind| kind.module.as_str());
+    let hooks = (!operator.hooks.is_empty()).then_some(CommonModule::Hooks.name());
+    kinds.chain(hooks).collect()
 }
 
-// === impl HandlerTrait ===
-
-impl HandlerTrait {
-    fn of_kind(kind: &HandledKind) -> Self {
-        let methods = methods(kind);
-        Self {
-            trait_name: kind.handlers_trait(),
-            module: kind.module.clone(),
-            exports: exports(kind, &methods),
-            methods,
-            memo_kind: kind.memo.is_some().then(|| kind.clone()),
-            subject: format!("{} {}", article(&kind.type_name), kind.type_name),
-            owner: kind.kind.clone(),
-            scaffold: text(&KindHandlersView::new(kind)),
-        }
-    }
-
-    fn of_hooks(operator: &Operator) -> Self {
-        Self {
-            trait_name: hooks::TRAIT.to_owned(),
-            module: hooks::MODULE.to_owned(),
-            methods: hooks::methods(&operator.hooks),
-            exports: BTreeMap::new(),
-            memo_kind: None,
-            subject: "the operator".to_owned(),
-            owner: "the operator".to_owned(),
-            scaffold: text(&HooksScaffoldView::new(&operator.hooks)),
-        }
-    }
-
-    fn file(&self) -> CratePath {
-        inside(&format!("src/handlers/{}.rs", self.module))
-    }
+fn handlers_file() -> CratePath {
+    inside("src/handlers.rs")
 }
 
 // === impl UserFiles ===
@@ -142,6 +94,12 @@ impl UserFiles {
     pub fn add(&mut self, sources: &mut Sources, path: CratePath, text: String) {
         let source = sources.add(path.as_str(), text.clone());
         self.files.insert(path, UserFile { source, text });
+    }
+
+    /// The Rust files.
+    pub fn texts(&self) -> impl Iterator<Item = (&CratePath, &str)> {
+        let files = self.files.iter();
+        files.map(|(path, file)| (path, file.text.as_str()))
     }
 
     /// Adds a Kustomization, unless kopf-gen owns it or does not ask for it.
@@ -159,37 +117,25 @@ impl UserFiles {
     #[must_use]
     pub fn copied_crds(&self, operator: &Operator) -> Option<(SourceId, Span)> {
         let copies = self.kustomizations.copies()?;
-        (!crds::bases(operator).is_empty()).then_some(copies)
+        (!crd_files::bases(operator).is_empty()).then_some(copies)
     }
 
     fn source(&self, path: &CratePath) -> SourceId {
         self.files[path].source
     }
-}
-
-// === impl Additions ===
-
-impl Additions<'_> {
-    fn text(&self, path: &CratePath) -> Option<&str> {
-        self.changed
-            .get(path)
-            .or_else(|| self.user.files.get(path).map(|file| &file.text))
-            .map(String::as_str)
-    }
 
     fn find_impl(
         &self,
-        handler_trait: &HandlerTrait,
+        handler_trait: HandlerTrait<'_>,
         diagnostics: &mut Diagnostics,
     ) -> ImplLocation<'_> {
-        let wanted = &handler_trait.trait_name;
+        let wanted = &handler_trait.name();
         let mut unreadable = false;
-        for (path, file) in &self.user.files {
-            let text = self.changed.get(path).unwrap_or(&file.text);
-            if !text.contains(wanted) {
+        for (path, file) in &self.files {
+            if !file.text.contains(wanted) {
                 continue;
             }
-            match UserSource::parse(text) {
+            match UserSource::parse(&file.text) {
                 Ok(source) if !source.impls_of(wanted).is_empty() => {
                     return ImplLocation::Found(path.clone(), source);
                 }
@@ -217,12 +163,12 @@ impl Additions<'_> {
             return ImplLocation::Unclear;
         }
         let usual = handler_trait.file();
-        let Some(file) = self.user.files.get(&usual) else {
+        let Some(file) = self.files.get(&usual) else {
             return ImplLocation::Missing;
         };
         let message = format!(
             "no file implements `{wanted}`, which has the handlers of {}",
-            handler_trait.subject
+            handler_trait.subject()
         );
         diagnostics.push(
             Diagnostic::error(Code::NoHandlersImpl, message)
@@ -238,45 +184,37 @@ impl Additions<'_> {
         ImplLocation::Unclear
     }
 
-    /// The file of a trait with stubs for its missing methods; `None` if none is missing.
-    fn with_stubs(
+    /// What the `impl` of a trait lacks; `None` if it lacks nothing.
+    fn missing_members<'a>(
         &self,
-        handler_trait: &HandlerTrait,
+        handler_trait: HandlerTrait<'a>,
         path: &CratePath,
         source: &UserSource<'_>,
         diagnostics: &mut Diagnostics,
-    ) -> Option<String> {
-        let blocks = source.impls_of(&handler_trait.trait_name);
-        let methods = &handler_trait.methods;
+    ) -> Option<UserAddition<'a>> {
+        let blocks = source.impls_of(&handler_trait.name());
+        let methods = handler_trait.methods();
         let present: BTreeSet<_> = blocks
             .iter()
             .flat_map(|block| &block.methods)
             .map(|method| method.name.as_str())
             .collect();
-        let missing: Vec<&TraitMethod> = methods
-            .iter()
-            .filter(|method| !present.contains(bare(&method.name)))
-            .collect();
         for left_over in blocks.iter().flat_map(|block| &block.methods) {
-            if methods
-                .iter()
-                .any(|method| bare(&method.name) == left_over.name)
-            {
+            if methods.iter().any(|method| bare(method) == left_over.name) {
                 continue;
             }
             let (start, name) = (left_over.offset, &left_over.name);
-            // Additions come after every old method, so offsets of old methods are still right.
             let span = Span::new(start, start + name.len());
             diagnostics.push(
                 Diagnostic::warning(
                     Code::LeftOverHandler,
                     format!(
                         "`{name}` is not a handler of {} any more",
-                        handler_trait.owner
+                        handler_trait.owner()
                     ),
                 )
                 .at(
-                    self.user.source(path),
+                    self.source(path),
                     span,
                     "nothing in kopf.yaml names it",
                 )
@@ -285,74 +223,72 @@ impl Additions<'_> {
                 ),
             );
         }
-        let unnamed = |kind: &&HandledKind| {
-            let is_named = |block: &TraitImpl| block.types.iter().any(|it| it == memo::ASSOCIATED);
-            kind.memo.is_some() && !blocks.iter().any(is_named)
-        };
-        let memo_kind = handler_trait.memo_kind.as_ref().filter(unnamed);
-        if missing.is_empty() && memo_kind.is_none() {
-            return None;
-        }
-        let imports = source.imports();
-        let module = format!("crate::generated::{}", handler_trait.module);
-        let names = NameStyle::Qualified {
-            imports: &imports,
-            module: &module,
-            exports: &handler_trait.exports,
-        };
-        let association = memo_kind.and_then(memo::association);
-        let stubs: Vec<_> = association
-            .into_iter()
-            .chain(missing.into_iter().map(|method| stub(method, names)))
-            .collect();
-        let mut after = source.with_methods(&blocks[0], &stubs);
-        if let Some(kind) = memo_kind.filter(|kind| !self.declares_memo(kind)) {
-            let items = memo::declaration(kind, names).join("\n");
-            after = with_items(&after, &items);
-        }
-        Some(after)
+        let missing = methods.into_iter();
+        let missing: Vec<&str> = missing.filter(|it| !present.contains(bare(it))).collect();
+        let memo = self.missing_memo(handler_trait, &blocks);
+        let is_complete = missing.is_empty() && memo == MemoAddition::Nothing;
+        (!is_complete).then_some(UserAddition::Members {
+            of: handler_trait,
+            methods: missing,
+            memo,
+        })
     }
 
-    /// Whether a file of the user already declares the type of the memo.
-    fn declares_memo(&self, kind: &HandledKind) -> bool {
-        let name = kind.memo.as_deref().unwrap_or_default();
+    fn missing_memo(&self, handler_trait: HandlerTrait<'_>, blocks: &[TraitImpl]) -> MemoAddition {
+        let is_named = |block: &TraitImpl| block.types.iter().any(|it| it == MEMO_TYPE);
+        match handler_trait.memo() {
+            Some(_) if blocks.iter().any(is_named) => MemoAddition::Nothing,
+            Some(name) if self.declares_type(name) => MemoAddition::Association,
+            Some(_) => MemoAddition::AssociationAndType,
+            None => MemoAddition::Nothing,
+        }
+    }
+
+    /// Whether a file of the user declares a type.
+    fn declares_type(&self, name: &str) -> bool {
         let declares = |file: &UserFile| {
             let may_declare = file.text.contains(name);
             may_declare && UserSource::parse(&file.text).is_ok_and(|it| it.declares_type(name))
         };
-        self.user.files.values().any(declares)
+        self.files.values().any(declares)
+    }
+}
+
+// === impl Additions ===
+
+impl<'a> Additions<'a> {
+    fn change(&mut self, path: CratePath, addition: UserAddition<'a>) {
+        self.changed.entry(path).or_default().push(addition);
     }
 
     fn add_traits(
         &mut self,
-        operator: &Operator,
-        traits: &[HandlerTrait],
+        operator: &'a Operator,
+        traits: &[HandlerTrait<'a>],
         diagnostics: &mut Diagnostics,
     ) {
         for handler_trait in traits {
-            let text = handler_trait.scaffold.clone();
-            self.new
-                .push(PlannedFile::scaffold(handler_trait.file(), text));
+            self.new.push(new_file(*handler_trait));
         }
         if traits.is_empty() {
             return;
         }
-        let found = [handlers_file(), inside("src/handlers/mod.rs")]
-            .into_iter()
-            .find_map(|path| Some((self.text(&path)?.to_owned(), path)));
-        let Some((mut text, parent)) = found else {
-            self.new.push(PlannedFile::scaffold(
-                handlers_file(),
-                text(&HandlersView::new(operator)),
-            ));
+        let parents = [handlers_file(), inside("src/handlers/mod.rs")].into_iter();
+        let mut found = parents.filter_map(|path| Some((self.user.files.get(&path)?, path)));
+        let Some((file, parent)) = found.next() else {
+            let modules = handler_modules(operator);
+            let source = ScaffoldSource::Handlers { modules };
+            self.new
+                .push(PlannedFile::scaffold(handlers_file().as_str(), source));
             return;
         };
+        let parsed = UserSource::parse(&file.text);
         for handler_trait in traits {
-            match UserSource::parse(&text) {
-                Ok(source) if source.declares_module(&handler_trait.module) => {}
-                Ok(source) => {
-                    text = source.with_module(&handler_trait.module);
-                    self.changed.insert(parent.clone(), text.clone());
+            match &parsed {
+                Ok(source) if source.declares_module(handler_trait.module()) => {}
+                Ok(_) => {
+                    let module = UserAddition::Module(handler_trait.module());
+                    self.change(parent.clone(), module);
                 }
                 Err(error) => {
                     diagnostics.push(
@@ -361,13 +297,13 @@ impl Additions<'_> {
                             format!("{parent} is not valid Rust: {error}"),
                         )
                         .at(
-                            self.user.source(&parent),
+                            file.source,
                             Span::new(error.offset, error.offset),
                             "the parser stopped here",
                         )
                         .help(format!(
                             "`mod {};` has to be added; fix the file and run again",
-                            handler_trait.module
+                            handler_trait.module()
                         )),
                     );
                     return;
@@ -376,13 +312,31 @@ impl Additions<'_> {
         }
     }
 
-    fn finish(self) -> Vec<PlannedFile> {
-        let changed = self.changed.into_iter().map(|(path, after)| {
-            let before = self.user.files[&path].text.clone();
-            PlannedFile::splice(path, before, after)
+    fn finish(self) -> Vec<PlannedFile<'a>> {
+        let changed = self.changed.into_iter().map(|(path, additions)| {
+            let before = self.user.files[&path].text.as_str();
+            PlannedFile {
+                path,
+                owner: FileOwner::Splice {
+                    before: before.into(),
+                },
+                source: FileSource::Additions { before, additions },
+            }
         });
         self.new.into_iter().chain(changed).collect()
     }
+}
+
+/// The first file for the handlers of a trait.
+fn new_file(handler_trait: HandlerTrait<'_>) -> PlannedFile<'_> {
+    let source = match handler_trait {
+        HandlerTrait::Kind(kind) => ScaffoldSource::KindHandlers {
+            kind,
+            bodies: HandlerBodies::Stubs,
+        },
+        HandlerTrait::Hooks(hooks) => ScaffoldSource::HookHandlers(hooks),
+    };
+    PlannedFile::scaffold(handler_trait.file().as_str(), source)
 }
 
 fn bare(name: &str) -> &str {

@@ -1,6 +1,6 @@
 //! The copy of the runtime inside an operator crate, made from the sources in this program.
 
-use crate::plan::{CratePath, PlannedFile};
+use crate::crate_path::CratePath;
 
 /// The folder of the copy inside the crate.
 pub const VENDOR_FOLDER: &str = "vendor/kopf-gen";
@@ -16,16 +16,14 @@ is changed. Once one is, the copy is yours, and stays as it is. `kopf-gen runtim
 source for the runtime.
 ";
 
-/// The files of the copy.
-#[must_use]
-pub fn vendored_files() -> Vec<PlannedFile> {
-    let note = [("README.md", NOTE)];
-    let files = note.iter().chain(SOURCES).map(|(path, text)| {
+/// The files of the copy, and their texts.
+pub fn vendored_files() -> impl Iterator<Item = (CratePath, &'static str)> {
+    const README: (&str, &str) = ("README.md", NOTE);
+    [&README].into_iter().chain(SOURCES).map(|(path, text)| {
         let path = CratePath::new(format!("{VENDOR_FOLDER}/{path}"))
             .expect("the build script lists paths below a folder");
-        PlannedFile::vendored(path, (*text).to_owned())
-    });
-    files.collect()
+        (path, *text)
+    })
 }
 
 /// Whether a file of the crate belongs to the copy.

@@ -72,6 +72,12 @@ impl ModuleScope {
         if path.root() == PathRoot::Local {
             return Some(names);
         }
+        if path.root() == PathRoot::ThisCrate
+            && let Some([own, rest @ ..]) = names.strip_prefix(self.location.as_slice())
+            && self.declared.get(own) == Some(&None)
+        {
+            return names.get(names.len() - 1 - rest.len()..);
+        }
         // A variant of the prelude, such as `Some`, is a name of its own.
         if path.needs_no_import() && !self.declared.contains_key(path.name()) {
             return names.get(names.len() - 1..);

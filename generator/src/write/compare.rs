@@ -1,14 +1,16 @@
-//! Decides for each file whether a plan creates, updates, deletes or keeps it.
+//! Decides for each file whether a run creates, updates, deletes or keeps it.
 
 use std::path::Path;
 
 use super::error::Error;
-use super::files::read_if_exists;
+use super::files::{check_inside, read_if_exists};
 use super::lock::{LockFile, Sha256Hex, normalized};
-use crate::plan::{CratePath, FileContent, Plan, PlannedFile};
+use super::wanted::WantedFiles;
+use crate::crate_path::CratePath;
+use crate::format::{FileContent, FormattedFile};
 use crate::runtime_source::is_of_copy;
 
-/// The difference between a plan and the disk.
+/// The difference between the wanted files and the disk.
 #[derive(Debug, Default)]
 pub struct Comparison {
     /// The files to write or delete, the lock file last.
@@ -30,7 +32,7 @@ pub enum EditPolicy {
     Overwrite,
 }
 
-/// One difference between a plan and the disk.
+/// One difference between the wanted files and the disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileChange {
     /// A file that does not exist yet.
@@ -77,17 +79,24 @@ enum FileDecision {
 
 pub(super) fn compare(
     root: &Path,
-    plan: &Plan,
+    wanted: &WantedFiles,
     lock: &LockFile,
     edited: EditPolicy,
 ) -> Result<Comparison, Error> {
-    let mut next = LockFile::with_notes(&plan.notes);
+    let mut next = LockFile::with_notes(&wanted.notes);
     let mut comparison = Comparison {
-        keeps_copy: edited == EditPolicy::Keep && is_copy_edited(root, plan, lock)?,
+        keeps_copy: edited == EditPolicy::Keep && is_copy_edited(root, wanted, lock)?,
         ..Comparison::default()
     };
-    for file in &plan.files {
-        let on_disk = read_if_exists(&file.path.below(root))?;
+    for file in &wanted.files {
+        let place = file.path.below(root);
+        let written = match &file.content {
+            FileContent::Generated(_) | FileContent::Vendored(_) => place.as_path(),
+            // A file of the user may itself be a link to anywhere.
+            FileContent::Scaffold(_) | FileContent::Splice { .. } => folder_of(&place),
+        };
+        check_inside(root, written)?;
+        let on_disk = read_if_exists(&place)?;
         match &file.content {
             FileContent::Vendored(_) if comparison.keeps_copy => continue,
             FileContent::Generated(text) | FileContent::Vendored(text) => {
@@ -110,9 +119,11 @@ pub(super) fn compare(
         .files()
         .filter(|(path, _)| next.hash_of(path).is_none())
     {
-        match read_if_exists(&path.below(root))? {
+        let place = path.below(root);
+        check_inside(root, folder_of(&place))?;
+        match read_if_exists(&place)? {
             None => {}
-            Some(_) if plan.files.iter().any(|file| file.path == *path) => {}
+            Some(_) if wanted.files.iter().any(|file| file.path == *path) => {}
             Some(before) if Sha256Hex::of(&before) == *hash => {
                 comparison.changes.push(FileChange::Delete {
                     path: path.clone(),
@@ -131,10 +142,14 @@ pub(super) fn compare(
     Ok(comparison)
 }
 
+fn folder_of(place: &Path) -> &Path {
+    place.parent().unwrap_or(place)
+}
+
 /// Whether a file of the copy is not as the last run wrote it, or is missing.
-fn is_copy_edited(root: &Path, plan: &Plan, lock: &LockFile) -> Result<bool, Error> {
-    let is_vendored = |file: &PlannedFile| matches!(file.content, FileContent::Vendored(_));
-    if !plan.files.iter().any(is_vendored) {
+fn is_copy_edited(root: &Path, wanted: &WantedFiles, lock: &LockFile) -> Result<bool, Error> {
+    let is_vendored = |file: &FormattedFile| matches!(file.content, FileContent::Vendored(_));
+    if !wanted.files.iter().any(is_vendored) {
         return Ok(false);
     }
     for (path, hash) in lock.files().filter(|(path, _)| is_of_copy(path)) {
@@ -147,7 +162,7 @@ fn is_copy_edited(root: &Path, plan: &Plan, lock: &LockFile) -> Result<bool, Err
 }
 
 fn decide(
-    file: &PlannedFile,
+    file: &FormattedFile,
     on_disk: Option<Vec<u8>>,
     lock: &LockFile,
     edited: EditPolicy,

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::plan::CratePath;
+use crate::crate_path::CratePath;
 
 /// Why the files could not be compared or written.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +27,9 @@ pub enum Error {
     /// The file exists and kopf-gen did not write it.
     #[error("{0} was not written by kopf-gen; `--force` overwrites it")]
     NotOurs(PathBuf),
+    /// A link in the crate leads out of it.
+    #[error("{0} is not in the crate: a symbolic link leads out of it; remove the link")]
+    Outside(PathBuf),
     /// The lock file cannot be used.
     #[error(transparent)]
     Lock(#[from] LockFileError),

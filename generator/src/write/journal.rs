@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use super::compare::FileChange;
 use super::error::Error;
-use super::files::{TOOL_FOLDER, read_if_exists};
+use super::files::{TOOL_FOLDER, check_inside, read_if_exists};
 use super::lock::Sha256Hex;
-use crate::plan::CratePath;
+use crate::crate_path::CratePath;
 
 /// Called before each visible step; tests return an error to stop the run there, as a kill would.
 pub(super) type BeforeStep<'a> = &'a mut dyn FnMut() -> io::Result<()>;
@@ -36,9 +36,17 @@ struct JournalStep {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum JournalAction {
-    Replace { staged: String, after: Sha256Hex },
+    Replace {
+        staged: StagedName,
+        after: Sha256Hex,
+    },
     Delete,
 }
+
+/// The name of a staged file: a number, so that no journal moves another file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+struct StagedName(usize);
 
 /// Locks the staging folder against other runs until it is dropped.
 struct StagingLock {
@@ -68,11 +76,11 @@ pub(super) fn commit(
         let action = match change.after() {
             None => JournalAction::Delete,
             Some(text) => {
-                let name = number.to_string();
+                let staged = StagedName(number);
                 at(&target, before_step())?;
-                stage(&staging(root).join(&name), &target, text)?;
+                stage(&staged.below(root), &target, text)?;
                 JournalAction::Replace {
-                    staged: name,
+                    staged,
                     after: Sha256Hex::of(text.as_bytes()),
                 }
             }
@@ -144,11 +152,12 @@ fn replay(root: &Path, journal: &WriteJournal, before_step: BeforeStep<'_>) -> R
     let mut emptied = BTreeSet::new();
     for step in &journal.steps {
         let target = step.path.below(root);
+        check_inside(root, target.parent().unwrap_or(root))?;
         let current = read_if_exists(&target)?.map(|bytes| Sha256Hex::of(&bytes));
         match &step.action {
             JournalAction::Replace { after, .. } if current.as_ref() == Some(after) => {}
             JournalAction::Replace { staged, .. } => {
-                let staged = staging(root).join(staged);
+                let staged = staged.below(root);
                 if current != step.before {
                     let (path, journal) = (step.path.clone(), path(root));
                     return Err(Error::EditedAfterInterruption {
@@ -222,11 +231,34 @@ fn at<T>(path: &Path, result: io::Result<T>) -> Result<T, Error> {
     })
 }
 
+// === impl StagedName ===
+
+impl StagedName {
+    fn below(&self, root: &Path) -> PathBuf {
+        staging(root).join(self.0.to_string())
+    }
+}
+
+impl TryFrom<String> for StagedName {
+    type Error = std::num::ParseIntError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse().map(Self)
+    }
+}
+
+impl From<StagedName> for String {
+    fn from(name: StagedName) -> Self {
+        name.0.to_string()
+    }
+}
+
 // === impl StagingLock ===
 
 impl StagingLock {
     fn take(root: &Path) -> Result<Self, Error> {
         let folder = staging(root);
+        check_inside(root, &folder)?;
         at(&folder, fs::create_dir_all(&folder))?;
         let place = folder.join("in-use");
         let file = at(

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::error::{Error, LockFileError};
 use super::files::{TOOL_FOLDER, read_if_exists};
-use crate::plan::CratePath;
+use crate::crate_path::CratePath;
 
 /// The format that this version writes. It also reads every older one, and the next run writes the
 /// file in the new format.

@@ -8,25 +8,33 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use super::*;
-use crate::plan::{CratePath, PlannedFile};
+use crate::crate_path::CratePath;
+use crate::format::{FileContent, FormattedFile};
 
-fn compare(root: &Path, files: &[PlannedFile], edited: EditPolicy) -> Result<Comparison, Error> {
-    super::compare(root, &Plan::from(files.to_vec()), edited)
+fn compare(root: &Path, files: &[FormattedFile], edited: EditPolicy) -> Result<Comparison, Error> {
+    super::compare(root, &WantedFiles::from(files.to_vec()), edited)
 }
 
 fn path(text: &str) -> CratePath {
     CratePath::new(text).expect("a path inside the crate")
 }
 
-fn generated(at: &str, text: &str) -> PlannedFile {
-    PlannedFile::generated(path(at), text.to_owned())
+fn file(at: &str, content: FileContent) -> FormattedFile {
+    FormattedFile {
+        path: path(at),
+        content,
+    }
 }
 
-fn scaffold(at: &str, text: &str) -> PlannedFile {
-    PlannedFile::scaffold(path(at), text.to_owned())
+fn generated(at: &str, text: &str) -> FormattedFile {
+    file(at, FileContent::Generated(text.to_owned()))
 }
 
-fn run(root: &Path, plan: &[PlannedFile]) -> Comparison {
+fn scaffold(at: &str, text: &str) -> FormattedFile {
+    file(at, FileContent::Scaffold(text.to_owned()))
+}
+
+fn run(root: &Path, plan: &[FormattedFile]) -> Comparison {
     let comparison = compare(root, plan, EditPolicy::Keep).expect("readable");
     apply(root, &comparison).expect("writable");
     comparison
@@ -53,7 +61,7 @@ fn tree(root: &Path) -> BTreeMap<String, String> {
     files
 }
 
-fn crate_with(plan: &[PlannedFile]) -> TempDir {
+fn crate_with(plan: &[FormattedFile]) -> TempDir {
     let root = tempfile::tempdir().expect("a folder");
     run(root.path(), plan);
     root
@@ -138,10 +146,12 @@ fn the_folder_of_the_last_obsolete_file_is_deleted() {
 #[test]
 fn a_file_changed_between_reading_and_writing_stops_the_run() {
     let root = crate_with(&[scaffold("src/handlers.rs", "one\n")]);
-    let plan = [PlannedFile::splice(
-        path("src/handlers.rs"),
-        "one\n".into(),
-        "one\ntwo\n".into(),
+    let plan = [file(
+        "src/handlers.rs",
+        FileContent::Splice {
+            before: "one\n".into(),
+            after: "one\ntwo\n".into(),
+        },
     )];
     let comparison = compare(root.path(), &plan, EditPolicy::Keep).expect("readable");
     fs::write(root.path().join("src/handlers.rs"), "saved by an editor\n").expect("writable");
@@ -260,4 +270,64 @@ fn a_second_writer_gets_an_error() {
     })
     .expect("the first one wins");
     assert!(matches!(nested, Some(Err(Error::Busy(_)))), "{nested:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn no_link_in_a_crate_makes_a_run_write_outside_of_it() {
+    let (crate_folder, outside) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let root = crate_folder.path();
+    fs::create_dir(root.join("src")).unwrap();
+    let plan = [generated("src/generated/mod.rs", "// new")];
+    let is_refused = |compared: Result<Comparison, Error>| {
+        assert!(matches!(compared, Err(Error::Outside(_))), "{compared:?}");
+        assert_eq!(tree(outside.path()).len(), 1, "nothing is written");
+    };
+    fs::write(outside.path().join("theirs"), "kept").unwrap();
+
+    std::os::unix::fs::symlink(outside.path(), root.join("src/generated")).unwrap();
+    is_refused(compare(root, &plan, EditPolicy::Overwrite));
+    fs::remove_file(root.join("src/generated")).unwrap();
+
+    fs::create_dir(root.join("src/generated")).unwrap();
+    let link = root.join("src/generated/mod.rs");
+    std::os::unix::fs::symlink(outside.path().join("theirs"), &link).unwrap();
+    is_refused(compare(root, &plan, EditPolicy::Overwrite));
+    fs::remove_file(link).unwrap();
+
+    std::os::unix::fs::symlink(outside.path(), root.join(".kopf-gen")).unwrap();
+    let comparison = compare(root, &plan, EditPolicy::Keep);
+    is_refused(comparison.and_then(|it| apply(root, &it).map(|()| it)));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_of_the_user_may_be_a_link_to_another_place() {
+    let (crate_folder, outside) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let shared = outside.path().join("kopf.yaml");
+    fs::write(&shared, "before").unwrap();
+    std::os::unix::fs::symlink(&shared, crate_folder.path().join("kopf.yaml")).unwrap();
+    let (before, after) = ("before".to_owned(), "after".to_owned());
+    run(
+        crate_folder.path(),
+        &[file("kopf.yaml", FileContent::Splice { before, after })],
+    );
+    assert_eq!(fs::read_to_string(shared).unwrap(), "after");
+}
+
+#[test]
+fn a_journal_moves_only_files_that_were_staged() {
+    let folder = TempDir::new().unwrap();
+    let root = folder.path().join("crate");
+    fs::create_dir_all(root.join(".kopf-gen")).unwrap();
+    fs::write(folder.path().join("secret"), "kept").unwrap();
+    let step = r#"{"path": "a.rs", "before": null, "action": {"replace": {"staged": "../../../secret", "after": "00"}}}"#;
+    let journal = format!(r#"{{"steps": [{step}]}}"#);
+    fs::write(root.join(".kopf-gen/journal.json"), journal).unwrap();
+    let recovered = recover(&root);
+    assert!(
+        matches!(recovered, Err(Error::Journal { .. })),
+        "{recovered:?}"
+    );
+    assert!(folder.path().join("secret").exists());
 }

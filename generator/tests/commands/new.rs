@@ -119,12 +119,12 @@ fn presets_differ_in_their_handlers() {
           - {on: create, fn: create}
     ");
     insta::assert_snapshot!(manifest("child"), @r"
-
       name: child
     resources:
       - crd: crds/widget.yaml
+        children: [v1/ConfigMap]
         handlers:
-          - {on: [create, update, resume], fn: sync_child}
+          - {on: reconcile, fn: reconcile}
     ");
     insta::assert_snapshot!(manifest("full"), @r"
 
@@ -152,16 +152,9 @@ fn presets_differ_in_their_handlers() {
           - {mutate: set_defaults}
     ");
     insta::assert_snapshot!(shell.read("child/src/handlers/widget.rs"));
-    assert!(
-        shell
-            .read("child/deploy/kustomization.yaml")
-            .contains("  - children.yaml\n")
-    );
-    assert!(
-        shell
-            .read("child/deploy/children.yaml")
-            .contains("resources: [configmaps]\n    verbs: [get, create, patch]\n")
-    );
+    assert!(shell.read("child/deploy/base/rbac.yaml").contains(
+        "resources: [configmaps]\n    verbs: [get, list, watch, create, patch, delete]\n"
+    ));
 }
 
 #[test]

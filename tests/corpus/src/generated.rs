@@ -5,6 +5,8 @@ use std::{fs, io};
 
 use kopf_gen::diagnostic::{Diagnostics, Severity, SourceId, Sources, Style, human};
 use kopf_gen::model::resource::CustomResource;
+use kopf_gen::pipeline;
+use kopf_gen::plan;
 use kopf_gen::types::{self, TypesRequest};
 use serde_json::{Value, json};
 
@@ -85,14 +87,14 @@ pub fn generate(files: &[&DefinitionFile], choice: VersionSubset) -> io::Result<
         ..Generated::default()
     };
     for resource in &resources {
-        let files = types::files(resource, &sources);
+        let files = pipeline::formatted(plan::resource_types(resource, &sources));
         generated.modules.push(GeneratedModule {
             name: resource.module.to_string(),
             files: files
                 .into_iter()
                 .map(|file| ModuleFile {
-                    path: file.path,
-                    text: file.text,
+                    path: file.path.to_string(),
+                    text: file.content.into_text(),
                 })
                 .collect(),
         });
@@ -111,7 +113,8 @@ fn roots(resource: &CustomResource, index: usize) -> impl Iterator<Item = RootTy
             "{}::{}::{}",
             resource.module, version.module, resource.type_name
         ),
-        definition: serde_json::from_str(&resource.crd_json).unwrap_or_default(),
+        definition: serde_json::from_str(resource.crd_json.as_deref().unwrap_or_default())
+            .unwrap_or_default(),
     })
 }
 

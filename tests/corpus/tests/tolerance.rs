@@ -7,6 +7,8 @@ use kopf_corpus::roundtrip::{RoundtripCase, RoundtripProgram};
 use kopf_corpus::scratch_crate::{GeneratedModule, ModuleFile, ScratchCrate};
 use kopf_gen::diagnostic::{Diagnostics, Sources};
 use kopf_gen::model::type_options::Options;
+use kopf_gen::pipeline;
+use kopf_gen::plan;
 use kopf_gen::types::{self, TypesRequest};
 use serde_json::{Value, json};
 
@@ -54,16 +56,17 @@ fn values_that_a_later_definition_allows_are_read_and_kept() {
     let [resource] = resources.as_slice() else {
         panic!("there is one definition");
     };
-    let files = types::files(resource, &sources).into_iter();
+    let files = pipeline::formatted(plan::resource_types(resource, &sources)).into_iter();
     let files = files.map(|file| ModuleFile {
-        path: file.path,
-        text: file.text,
+        path: file.path.to_string(),
+        text: file.content.into_text(),
     });
     let module = GeneratedModule {
         name: resource.module.to_string(),
         files: files.collect(),
     };
-    let definition = serde_json::from_str(&resource.crd_json).expect("the generator wrote it");
+    let definition = serde_json::from_str(resource.crd_json.as_deref().unwrap_or_default())
+        .expect("the generator wrote it");
     let case = RoundtripCase {
         stem: "widgets".to_owned(),
         version: definition::versions(&definition).remove(0),

@@ -2,11 +2,13 @@
 
 use schemars::JsonSchema;
 
+use super::child::{ChildEntry, UseSection};
 use super::coordination::{LeaderElectionSection, PeeringSection};
 use super::deploy::DeploySection;
 use super::handler::HandlerSection;
 use super::hook::HookSection;
 use super::index::IndexSection;
+use super::mapping::MappingFields;
 use super::reader::ManifestReader;
 use super::select::SelectSection;
 use super::settings::SettingsSection;
@@ -71,7 +73,7 @@ pub struct OperatorSection {
 }
 
 /// A kind that the operator handles, named by `crd` or `builtin`; or several kinds, with `select`.
-#[derive(Clone, Debug, JsonSchema)]
+#[derive(Clone, Debug, Default, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct ResourceSection {
     /// The place of the entry.
@@ -94,6 +96,12 @@ pub struct ResourceSection {
     /// The name of a selection in your code, such as `Toys`; derived from the selection if left out.
     #[schemars(rename = "as")]
     pub alias: Option<Spanned<String>>,
+    /// Kinds that the objects own: the operator watches them, and calls `reconcile` when one changes or is gone.
+    #[schemars(with = "Option<Vec<ChildEntry>>")]
+    pub children: Vec<ChildEntry>,
+    /// Kinds that the objects refer to by name: the operator calls `reconcile` when one changes, appears or is gone.
+    #[schemars(with = "Option<Vec<UseSection>>")]
+    pub uses: Vec<UseSection>,
     /// Functions that are called for the objects.
     #[schemars(with = "Option<Vec<HandlerSection>>")]
     pub handlers: Vec<HandlerSection>,
@@ -232,27 +240,26 @@ impl ManifestReader<'_> {
             track: fields
                 .optional("track")
                 .and_then(|node| self.word(node, "`track`", TRACKINGS)),
-            handlers: match fields.optional("handlers") {
-                Some(node) => self
-                    .list(node, "`handlers`", Self::handler)
-                    .unwrap_or_default(),
-                None => Vec::new(),
-            },
-            indices: match fields.optional("indices") {
-                Some(node) => self
-                    .list(node, "`indices`", Self::index)
-                    .unwrap_or_default(),
-                None => Vec::new(),
-            },
-            admission: match fields.optional("admission") {
-                Some(node) => self
-                    .list(node, "`admission`", Self::webhook)
-                    .unwrap_or_default(),
-                None => Vec::new(),
-            },
+            children: self.entries(&mut fields, "children", Self::child),
+            uses: self.entries(&mut fields, "uses", Self::used),
+            handlers: self.entries(&mut fields, "handlers", Self::handler),
+            indices: self.entries(&mut fields, "indices", Self::index),
+            admission: self.entries(&mut fields, "admission", Self::webhook),
         };
         fields.finish(self);
         // The errors of the selection are reported, and no other key names the kinds.
         (!is_selected || section.select.is_some()).then_some(section)
+    }
+
+    /// The entries of a list that may be left out.
+    fn entries<T>(
+        &mut self,
+        fields: &mut MappingFields<'_>,
+        key: &'static str,
+        item: impl FnMut(&mut Self, &Node) -> Option<T>,
+    ) -> Vec<T> {
+        let node = fields.optional(key);
+        let entries = node.and_then(|node| self.list(node, &format!("`{key}`"), item));
+        entries.unwrap_or_default()
     }
 }

@@ -45,6 +45,10 @@ pub struct HandlerSection {
     pub daemon: Option<Spanned<String>>,
     /// The id of the progress on the object; the name of the function if left out.
     pub id: Option<Spanned<String>>,
+    /// The kind of the children that `on: child` is about, as in `children`.
+    pub kind: Option<Spanned<String>>,
+    /// Whether `on: reconcile` is also called when only the status of the object has changed.
+    pub status: Option<Spanned<bool>>,
     /// The field, or the fields, that the handler watches, such as `spec.size`.
     pub field: Option<OneOrMany<String>>,
     /// Only objects whose field has this value: `present`, `absent`, `{predicate: name}`, the value itself, or `{any: [a, b]}`, `all`, `none`, `not` of these.
@@ -78,7 +82,7 @@ pub struct HandlerSection {
     pub optional: Option<Spanned<bool>>,
     /// Whether this resume handler is also called for objects that are being deleted.
     pub deleted: Option<Spanned<bool>>,
-    /// The pause of a timer between two calls.
+    /// The pause of a timer between two calls; the time after which `on: reconcile` is called again.
     pub interval: Option<Spanned<ManifestDuration>>,
     /// Whether the interval of a timer counts from the start of one call to the start of the next.
     pub sharp: Option<Spanned<bool>>,
@@ -110,6 +114,10 @@ pub enum Trigger {
     Field,
     /// A watch event for the object arrived.
     Event,
+    /// The object, or something that it owns or uses, may differ from what it should be.
+    Reconcile,
+    /// A child of the object was changed, appeared or is gone.
+    Child,
 }
 
 /// The meaning of an error that is neither temporary nor permanent by itself.
@@ -198,6 +206,8 @@ impl Trigger {
         ("resume", Self::Resume),
         ("field", Self::Field),
         ("event", Self::Event),
+        ("reconcile", Self::Reconcile),
+        ("child", Self::Child),
     ];
 }
 
@@ -223,6 +233,8 @@ impl ManifestReader<'_> {
         let span = fields.span();
         let invocation = self.invocation(&mut fields);
         let id = self.optional_string(&mut fields, "id");
+        let kind = self.optional_string(&mut fields, "kind");
+        let status = self.boolean(&mut fields, "status");
         let field = fields
             .optional("field")
             .and_then(|node| self.one_or_many(node, |this, node| this.string(node, "`field`")));
@@ -265,6 +277,8 @@ impl ManifestReader<'_> {
             timer: invocation.timer,
             daemon: invocation.daemon,
             id,
+            kind,
+            status,
             field,
             value,
             old,

@@ -13,7 +13,7 @@ use crate::load::manifest::{
 };
 use crate::model::handler::{
     ChangeTriggers, DaemonOptions, FilterSubject, FilterTest, Handler, HandlerCause, HandlerFilter,
-    Predicate, RetryOptions, StartDelay, TimerOptions, TimerSchedule, TypedField,
+    Predicate, ReconcileTimes, RetryOptions, StartDelay, TimerOptions, TimerSchedule, TypedField,
 };
 use crate::model::index::IndexType;
 use crate::model::param::{Param, ParamType};
@@ -55,7 +55,8 @@ impl Lowering<'_> {
                 param: param.clone(),
                 result: result.clone(),
             };
-            if handler.result.is_none() {
+            let returns = !matches!(family, HandlerFamily::Reconcile | HandlerFamily::Child(_));
+            if returns && handler.result.is_none() {
                 handler.result = in_status(&handler.full_id());
             }
             handler
@@ -104,6 +105,14 @@ impl Lowering<'_> {
                 Trigger::Field,
                 "a field handler is called whenever its field changes, whatever the occasion",
             ),
+            (
+                Trigger::Reconcile,
+                "`reconcile` is called on all these occasions and has a context of its own",
+            ),
+            (
+                Trigger::Child,
+                "a handler of children has a context of its own",
+            ),
         ] {
             let Some(trigger) = triggers.iter().find(|trigger| trigger.value == alone) else {
                 continue;
@@ -117,10 +126,11 @@ impl Lowering<'_> {
                 );
                 return None;
             }
-            return Some(if alone == Trigger::Event {
-                HandlerFamily::Event
-            } else {
-                HandlerFamily::Field
+            return Some(match alone {
+                Trigger::Event => HandlerFamily::Event,
+                Trigger::Reconcile => HandlerFamily::Reconcile,
+                Trigger::Child => HandlerFamily::Child(self.child_cause(section)?),
+                _ => HandlerFamily::Field,
             });
         }
         Some(HandlerFamily::Change(kinds))
@@ -309,6 +319,11 @@ fn cause(
             schedule: *schedule,
         }),
         (HandlerFamily::Event, field) => HandlerCause::Event { field },
+        (HandlerFamily::Reconcile, _) => HandlerCause::Reconcile(ReconcileTimes {
+            interval: time(section.interval),
+            status: section.status.is_some_and(|status| status.value),
+        }),
+        (HandlerFamily::Child(child), _) => HandlerCause::Child(child.clone()),
         (HandlerFamily::Field, Some(field)) => HandlerCause::Field {
             field,
             within: ChangeTriggers::default(),

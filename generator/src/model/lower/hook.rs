@@ -37,6 +37,7 @@ pub(super) fn hooks(manifest: &Manifest, diagnostics: &mut Diagnostics) -> Vec<H
             resolve: &|_, _, _| None,
             in_status: &|_| None,
             kind_types: &BTreeMap::new(),
+            children: &[],
             diagnostics,
         };
         let Some(method) = lowering.identifier(name, key(moment)) else {

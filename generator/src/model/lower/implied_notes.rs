@@ -64,7 +64,10 @@ fn results(
     };
     let is_lost = |handler: &Handler| {
         let path = ["status", &handler.full_id()];
-        let delivers = !matches!(handler.cause, HandlerCause::Index(_));
+        let delivers = !matches!(
+            handler.cause,
+            HandlerCause::Index(_) | HandlerCause::Reconcile(_) | HandlerCause::Child(_)
+        );
         delivers && resource.field(resource.main_version(), &path).is_err()
     };
     let losing: Vec<_> = handlers

@@ -189,6 +189,8 @@ pub(super) fn as_handler(section: &IndexSection) -> HandlerSection {
         timer: None,
         daemon: None,
         id: None,
+        kind: None,
+        status: None,
         field: section.field.clone().map(OneOrMany::One),
         value: section.value.clone(),
         old: None,

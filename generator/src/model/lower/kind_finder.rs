@@ -27,6 +27,8 @@ pub struct LoadedCrds {
     pub text: String,
     /// The definitions in it.
     pub crds: Vec<Crd>,
+    /// Whether the file has errors, so that some of its definitions may be missing.
+    pub has_errors: bool,
 }
 
 /// Finds the kind of one entry; the handlers are filled in later.
@@ -88,28 +90,7 @@ impl<'a> KindFinder<'a> {
             }
         }
         let Some(builtin) = builtin_kinds::find(&name.value) else {
-            let names: Vec<_> = builtin_kinds::ALL
-                .iter()
-                .map(builtin_kinds::BuiltinKind::name)
-                .collect();
-            let plain = name.value.rsplit('/').next().unwrap_or_default();
-            let by_kind = builtin_kinds::ALL.iter().find(|kind| {
-                kind.kind.eq_ignore_ascii_case(plain) || kind.plural.eq_ignore_ascii_case(plain)
-            });
-            let help = by_kind
-                .map(|kind| format!("did you mean `{}`?", kind.name()))
-                .or_else(|| did_you_mean(&name.value, names.iter().map(String::as_str)))
-                .unwrap_or_else(|| {
-                    "write it like `v1/Pod` or `batch/v1/Job`; other kinds need `crd`".to_owned()
-                });
-            self.diagnostics.push(
-                Diagnostic::error(
-                    Code::UnknownKind,
-                    format!("`{}` is not a kind that every cluster has", name.value),
-                )
-                .at(self.manifest.source, name.span, "unknown kind")
-                .help(help),
-            );
+            report_unknown_builtin(name, self.manifest, self.diagnostics);
             return None;
         };
         Some(HandledKind {
@@ -124,6 +105,8 @@ impl<'a> KindFinder<'a> {
             trait_prefix: builtin.kind.to_owned(),
             origin: KindOrigin::Builtin(builtin),
             sample: None,
+            children: Vec::new(),
+            uses: Vec::new(),
             handlers: Vec::new(),
             webhooks: Vec::new(),
             memo: None,
@@ -163,6 +146,8 @@ impl<'a> KindFinder<'a> {
             trait_prefix: resource.type_name.to_string(),
             origin: KindOrigin::Custom(Box::new(resource)),
             sample,
+            children: Vec::new(),
+            uses: Vec::new(),
             handlers: Vec::new(),
             webhooks: Vec::new(),
             memo: None,
@@ -171,8 +156,12 @@ impl<'a> KindFinder<'a> {
     }
 
     fn crd(&mut self, section: &ResourceSection, file: &Spanned<String>) -> Option<&'a Crd> {
-        // A file that could not be read is already reported.
-        let crds = &self.crds.get(&file.value)?.crds;
+        // A file that could not be read is already reported, and so are bad definitions.
+        let loaded = self.crds.get(&file.value)?;
+        let crds = &loaded.crds;
+        if crds.is_empty() && loaded.has_errors {
+            return None;
+        }
         let is = |wanted: &Option<Spanned<String>>, name: &str| {
             wanted.as_ref().is_none_or(|wanted| wanted.value == name)
         };
@@ -294,13 +283,49 @@ impl<'a> KindFinder<'a> {
         }
     }
 
-    fn error(&mut self, code: Code, span: Span, message: impl Into<String>, label: &str) {
+    pub(super) fn error(
+        &mut self,
+        code: Code,
+        span: Span,
+        message: impl Into<String>,
+        label: &str,
+    ) {
         self.diagnostics.push(Diagnostic::error(code, message).at(
             self.manifest.source,
             span,
             label,
         ));
     }
+}
+
+/// Reports a name that is none of a built-in kind.
+pub(super) fn report_unknown_builtin(
+    name: &Spanned<String>,
+    manifest: &Manifest,
+    diagnostics: &mut Diagnostics,
+) {
+    let names: Vec<_> = builtin_kinds::ALL
+        .iter()
+        .map(builtin_kinds::BuiltinKind::name)
+        .collect();
+    let plain = name.value.rsplit('/').next().unwrap_or_default();
+    let by_kind = builtin_kinds::ALL.iter().find(|kind| {
+        kind.kind.eq_ignore_ascii_case(plain) || kind.plural.eq_ignore_ascii_case(plain)
+    });
+    let help = by_kind
+        .map(|kind| format!("did you mean `{}`?", kind.name()))
+        .or_else(|| did_you_mean(&name.value, names.iter().map(String::as_str)))
+        .unwrap_or_else(|| {
+            "write it like `v1/Pod` or `batch/v1/Job`; other kinds need `crd`".to_owned()
+        });
+    diagnostics.push(
+        Diagnostic::error(
+            Code::UnknownKind,
+            format!("`{}` is not a kind that every cluster has", name.value),
+        )
+        .at(manifest.source, name.span, "unknown kind")
+        .help(help),
+    );
 }
 
 fn listed<'n>(names: impl Iterator<Item = &'n str>) -> String {

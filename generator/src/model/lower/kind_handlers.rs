@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::field::FieldSource;
-use super::lowering::{LimitsCheck, Lowering};
+use super::lowering::{LimitsCheck, Lowering, ResolveField};
 use super::{implied_notes, index, shared_params, webhook};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Span};
 use crate::load::manifest::{HandlerSection, ResourceSection, WebhookSection};
@@ -12,6 +12,7 @@ use crate::model::handler::{FilterSubject, Handler, HandlerCause, HandlerFilter}
 use crate::model::operator::{HandledKind, KindOrigin};
 use crate::model::param::Param;
 use crate::model::webhook::{Webhook, WebhookRole};
+use crate::rust::RustType;
 
 /// Lowers the handlers of a kind whose module and trait have their names.
 pub(super) struct KindLowering<'a> {
@@ -34,8 +35,8 @@ struct MethodUse {
 
 impl KindLowering<'_> {
     pub(super) fn lower(mut self, section: &ResourceSection) -> (Vec<Handler>, Vec<Webhook>) {
-        let source = self.source;
-        let fields = match &self.kind.origin {
+        let (source, kind) = (self.source, self.kind);
+        let fields = match &kind.origin {
             KindOrigin::Builtin(builtin) => FieldSource::Builtin(builtin),
             KindOrigin::Custom(resource) => FieldSource::Custom(resource),
             KindOrigin::Selected(_) => FieldSource::Selected,
@@ -43,21 +44,13 @@ impl KindLowering<'_> {
         let resolve = |keys: &[String], span: Span, diagnostics: &mut Diagnostics| {
             fields.resolve(keys, source, span, diagnostics)
         };
-        let in_status = |id: &str| match &self.kind.origin {
+        let in_status = |id: &str| match &kind.origin {
             KindOrigin::Custom(resource) => resource.result_type(resource.main_version(), id),
             KindOrigin::Builtin(_) | KindOrigin::Selected(_) => None,
         };
         let mut handlers: Vec<(Handler, &HandlerSection)> = Vec::new();
         for written in &section.handlers {
-            let lowering = Lowering {
-                source,
-                schema: self.schema,
-                limits: LimitsCheck::Enforced,
-                resolve: &resolve,
-                in_status: &in_status,
-                kind_types: self.kind_types,
-                diagnostics: self.diagnostics,
-            };
+            let lowering = self.lowering(&resolve, &in_status);
             for handler in lowering.handler(written) {
                 if self.is_new(&handler, written, &handlers) {
                     handlers.push((handler, written));
@@ -66,15 +59,7 @@ impl KindLowering<'_> {
         }
         let indices: Vec<HandlerSection> = section.indices.iter().map(index::as_handler).collect();
         for (written, as_handler) in section.indices.iter().zip(&indices) {
-            let lowering = Lowering {
-                source,
-                schema: self.schema,
-                limits: LimitsCheck::Enforced,
-                resolve: &resolve,
-                in_status: &in_status,
-                kind_types: self.kind_types,
-                diagnostics: self.diagnostics,
-            };
+            let lowering = self.lowering(&resolve, &in_status);
             if let Some(handler) = lowering.index(written, as_handler)
                 && self.is_new(&handler, as_handler, &handlers)
             {
@@ -83,16 +68,9 @@ impl KindLowering<'_> {
         }
         let mut webhooks: Vec<(Webhook, &WebhookSection)> = Vec::new();
         for written in &section.admission {
-            let lowering = Lowering {
-                source,
-                schema: self.schema,
-                limits: LimitsCheck::Enforced,
-                resolve: &resolve,
-                in_status: &in_status,
-                kind_types: self.kind_types,
-                diagnostics: self.diagnostics,
-            };
-            if let Some(webhook) = lowering.webhook(written, self.kind, self.unmanaged_webhooks)
+            let unmanaged = self.unmanaged_webhooks;
+            let lowering = self.lowering(&resolve, &in_status);
+            if let Some(webhook) = lowering.webhook(written, kind, unmanaged)
                 && self.is_new_webhook(&webhook, written, &webhooks)
             {
                 webhooks.push((webhook, written));
@@ -112,6 +90,23 @@ impl KindLowering<'_> {
             handlers.into_iter().map(|(handler, _)| handler).collect(),
             webhooks.into_iter().map(|(webhook, _)| webhook).collect(),
         )
+    }
+
+    fn lowering<'b>(
+        &'b mut self,
+        resolve: &'b ResolveField<'b>,
+        in_status: &'b dyn Fn(&str) -> Option<RustType>,
+    ) -> Lowering<'b> {
+        Lowering {
+            source: self.source,
+            schema: self.schema,
+            limits: LimitsCheck::Enforced,
+            resolve,
+            in_status,
+            kind_types: self.kind_types,
+            children: &self.kind.children,
+            diagnostics: self.diagnostics,
+        }
     }
 
     fn is_new_webhook(
@@ -147,6 +142,9 @@ impl KindLowering<'_> {
         written: &HandlerSection,
         known: &[(Handler, &HandlerSection)],
     ) -> bool {
+        if !self.is_only_reconcile(handler, written, known) {
+            return false;
+        }
         let Some((_, first)) = known
             .iter()
             .find(|(other, _)| other.full_id() == handler.full_id())
@@ -166,6 +164,28 @@ impl KindLowering<'_> {
             } else {
                 "list all occasions in one `on: [...]`, or give one of them another `fn` or `id`"
             }),
+        );
+        false
+    }
+
+    /// What a call leaves out is pruned, so that two handlers would delete each other's children.
+    fn is_only_reconcile(
+        &mut self,
+        handler: &Handler,
+        written: &HandlerSection,
+        known: &[(Handler, &HandlerSection)],
+    ) -> bool {
+        let reconciles = |handler: &Handler| matches!(handler.cause, HandlerCause::Reconcile(_));
+        let mut others = known.iter().filter(|(other, _)| reconciles(other));
+        let Some((_, first)) = others.next().filter(|_| reconciles(handler)) else {
+            return true;
+        };
+        let message = format!("{} has two `reconcile` handlers", self.kind.kind);
+        self.diagnostics.push(
+            Diagnostic::error(Code::DuplicateHandler, message)
+                .at(self.source, written.function.span, "the second one")
+                .at(self.source, first.function.span, "the first one")
+                .help("apply all children in one function: what it leaves out is deleted"),
         );
         false
     }
@@ -252,6 +272,8 @@ fn uses(handler: &Handler, written: &HandlerSection) -> Vec<(String, MethodUse)>
         HandlerCause::Daemon(_) => "the object of a daemon".to_owned(),
         HandlerCause::Timer(_) => "the object of a timer".to_owned(),
         HandlerCause::Index(indexing) => format!("an object for `{}`", indexing.index.name),
+        HandlerCause::Reconcile(_) => "an object to reconcile".to_owned(),
+        HandlerCause::Child(child) => format!("a {} of an object", child.kind),
     };
     let context = with_param(context, handler.param.as_ref());
     let signature = match &handler.result {

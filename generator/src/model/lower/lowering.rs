@@ -6,7 +6,8 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Span};
 use crate::load::manifest::{Spanned, Trigger};
 use crate::load::names::QuotedName;
 use crate::load::schema::Schema;
-use crate::model::handler::TimerSchedule;
+use crate::model::child::ChildDeclaration;
+use crate::model::handler::{ChildCause, TimerSchedule};
 use crate::rust::{RustPath, RustType};
 
 /// Resolves a field of the kind to its type; reports a field that does not exist.
@@ -24,6 +25,8 @@ pub(super) struct Lowering<'a> {
     pub(super) in_status: &'a dyn Fn(&str) -> Option<RustType>,
     /// The types of all kinds of the operator, with their paths.
     pub(super) kind_types: &'a BTreeMap<String, RustPath>,
+    /// The kinds that objects of the kind own.
+    pub(super) children: &'a [ChildDeclaration],
     pub(super) diagnostics: &'a mut Diagnostics,
 }
 
@@ -43,6 +46,8 @@ pub(super) enum HandlerFamily {
     Event,
     Daemon,
     Timer(TimerSchedule),
+    Reconcile,
+    Child(ChildCause),
 }
 
 // === impl Lowering ===

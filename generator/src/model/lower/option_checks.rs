@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::child_handler::is_on;
 use super::lowering::{HandlerFamily, Lowering};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::load::manifest::{
@@ -18,6 +19,7 @@ impl Lowering<'_> {
         fields: &[TypedField],
     ) {
         self.check_options(section, family);
+        self.check_related(section, family);
         self.check_background(section);
         self.check_filters(section, fields);
         self.check_id(section);
@@ -140,11 +142,17 @@ impl Lowering<'_> {
     /// Checks the options of timers and daemons, on handlers of any family.
     fn check_background(&mut self, section: &HandlerSection) {
         let (timer, daemon) = (section.timer.is_some(), section.daemon.is_some());
+        let repeated = timer || is_on(section, Trigger::Reconcile);
         let span = |time: &Option<Spanned<ManifestDuration>>| time.map(|time| time.span);
         let sharp = section.sharp.map(|sharp| sharp.span);
         let delay = section.initial_delay.as_ref().map(|delay| delay.span);
         for (key, span, fits, owners) in [
-            ("interval", span(&section.interval), timer, "timers"),
+            (
+                "interval",
+                span(&section.interval),
+                repeated,
+                "timers and `on: reconcile`",
+            ),
             ("sharp", sharp, timer, "timers"),
             ("idle", span(&section.idle), timer, "timers"),
             (
@@ -179,9 +187,11 @@ impl Lowering<'_> {
             }
         }
         for (key, time) in [("interval", section.interval), ("idle", section.idle)] {
-            if let Some(time) = time.filter(|time| timer && time.value.0.is_zero()) {
-                let message =
-                    format!("`{key}` must not be zero: the timer would run without pause");
+            if let Some(time) = time.filter(|time| repeated && time.value.0.is_zero()) {
+                let message = format!(
+                    "`{key}` must not be zero: {} would run without pause",
+                    noun(section)
+                );
                 self.error(Code::HandlerOption, time.span, message, "no time at all");
             }
         }
@@ -223,6 +233,8 @@ fn noun(section: &HandlerSection) -> &'static str {
         (Some(_), _, _) => "a timer",
         (_, Some(_), _) => "a daemon",
         (_, _, Some(on)) if is_event(on) => "an event handler",
+        _ if is_on(section, Trigger::Reconcile) => "a reconcile handler",
+        _ if is_on(section, Trigger::Child) => "a handler of children",
         _ => "a change handler",
     }
 }

@@ -95,6 +95,8 @@ impl SelectionLowering<'_> {
             origin: KindOrigin::Selected(selector),
             sample: None,
             tracking: Tracking::Matching,
+            children: Vec::new(),
+            uses: Vec::new(),
             handlers: Vec::new(),
             webhooks: Vec::new(),
             memo: None,

@@ -254,6 +254,8 @@ fn as_handler(section: &WebhookSection, function: &Spanned<String>) -> HandlerSe
         timer: None,
         daemon: None,
         id: section.id.clone(),
+        kind: None,
+        status: None,
         field: section.field.clone().map(OneOrMany::One),
         value: section.value.clone(),
         old: section.old.clone(),

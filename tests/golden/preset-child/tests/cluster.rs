@@ -28,9 +28,8 @@ fn a_kopf_example_is_handled_and_deleted() -> TestResult {
         let object = serde_json::from_str(OBJECT)?;
         objects.create("example", object).await?;
         objects
-            .until("example", "it was handled", |it| {
-                it.annotations()
-                    .contains_key("kopf.zalando.org/last-handled-configuration")
+            .until("example", "it was reconciled", |it| {
+                it.annotations().contains_key("kopf.zalando.org/reconcile")
             })
             .await?;
         objects.delete("example").await?;

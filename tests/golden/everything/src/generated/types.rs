@@ -4,3 +4,4 @@
 pub mod ephemeral_volume_claim;
 pub mod order;
 pub mod warehouse;
+pub mod gadget;

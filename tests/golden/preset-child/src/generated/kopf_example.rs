@@ -3,20 +3,34 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::api::core::v1::ConfigMap;
 use kopf_runtime::{
-    ChangeContext, ChangeHandler, HandlerResult, HasSpec, HasStatus, On, Resource,
-    ResourceHandlers, ResourceSpec, Scope, SharedState, StatusSubresource,
+    ChildOf, ChildOptions, HandlerResult, HasSpec, HasStatus, ReconcileContext,
+    ReconcileHandler, Resource, ResourceHandlers, ResourceSpec, Scope, SharedState,
+    StatusSubresource,
 };
 use serde_json::Value;
 
 pub use super::types::kopf_example::v1::KopfExample;
 
+/// Stands for the kinds that objects of KopfExample own.
+#[derive(Debug)]
+pub enum KopfExampleChildren {}
+
+/// The context of a handler that reconciles KopfExample.
+pub type KopfExampleReconcile = ReconcileContext<KopfExample, KopfExampleChildren>;
+
+impl ChildOf<KopfExampleChildren> for ConfigMap {
+    const OPTIONS: ChildOptions = ChildOptions::new();
+}
+
 /// The handlers of KopfExample that `kopf.yaml` declares.
 pub trait KopfExampleHandlers: Send + Sync + 'static {
-    /// Called when a KopfExample is created, is changed or already exists when the operator starts.
-    fn sync_child(
+    /// Called when a KopfExample is created, changed or found at the start, and when its ConfigMap
+    /// is changed or gone.
+    fn reconcile(
         &self,
-        cx: &mut ChangeContext<KopfExample>,
+        cx: &mut KopfExampleReconcile,
     ) -> impl Future<Output = HandlerResult> + Send;
 }
 
@@ -33,13 +47,20 @@ pub(super) fn resource<S: KopfExampleHandlers>(
         status: StatusSubresource::Present,
     };
     Resource::<KopfExample, S>::new(spec, state)
-        .change(
-            ChangeHandler::new(
-                "sync_child",
-                On::create().or(On::update()).or(On::resume()),
-            ),
-            |state, cx| Box::pin(state.sync_child(cx)),
-        )
+        .child::<
+            KopfExampleChildren,
+            ConfigMap,
+        >(ResourceSpec {
+            group: "",
+            version: "v1",
+            kind: "ConfigMap",
+            plural: "configmaps",
+            scope: Scope::Namespaced,
+            status: StatusSubresource::Absent,
+        })
+        .reconcile::<
+            KopfExampleChildren,
+        >(ReconcileHandler::new("reconcile"), |state, cx| Box::pin(state.reconcile(cx)))
         .build()
 }
 

@@ -4,27 +4,26 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kopf_runtime::prelude::*;
 
 use super::Operator;
-use crate::generated::kopf_example::{KopfExample, KopfExampleHandlers};
+use crate::generated::kopf_example::{KopfExample, KopfExampleHandlers, KopfExampleReconcile};
 
 impl KopfExampleHandlers for Operator {
-    /// Called when a KopfExample is created, is changed or already exists when the operator starts.
-    async fn sync_child(&self, cx: &mut ChangeContext<KopfExample>) -> HandlerResult {
-        // The child gets the namespace and the labels of the object, and an owner reference, so that
-        // Kubernetes deletes it together with the object.
-        let child = cx.apply(child_for(cx.object())?).await?;
-        info!("the child {} is up to date", child.name_any());
-        cx.set_result(&json!({"child": child.name_any()}))?;
+    /// Called when a KopfExample is created, changed or found at the start, and when its ConfigMap
+    /// is changed or gone.
+    async fn reconcile(&self, cx: &mut KopfExampleReconcile) -> HandlerResult {
+        // The ConfigMap gets the name, the namespace and the labels of the object. Kubernetes deletes it
+        // together with the object, and if it is changed or deleted by hand, this is called again.
+        cx.apply(child_for(cx.object())?).await?;
         Ok(())
     }
 }
 
 /// The ConfigMap of an object, with its spec.
 fn child_for(object: &KopfExample) -> HandlerResult<ConfigMap> {
-    let name = format!("kopfexample-{}", object.name_any());
-    let mut child = ConfigMap::default();
-    child.metadata.name = Some(name);
-    child.data = Some([("spec.json".to_owned(), serde_json::to_string(&object.spec)?)].into());
-    Ok(child)
+    let spec = serde_json::to_string(&object.spec)?;
+    Ok(ConfigMap {
+        data: Some([("spec.json".to_owned(), spec)].into()),
+        ..Default::default()
+    })
 }
 
 #[cfg(test)]
