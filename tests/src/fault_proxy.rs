@@ -103,6 +103,8 @@ struct ProxyState {
     // Many connections lock both, each for the length of a lookup.
     rules: Mutex<Vec<FaultRule>>,
     requests: Mutex<Vec<ProxiedRequest>>,
+    /// The header that authorizes requests; none if all are.
+    token: Mutex<Option<String>>,
     /// Counts calls of [`FaultProxy::cut_all`]; a connection ends when it changes.
     cuts: watch::Sender<u64>,
 }
@@ -128,6 +130,7 @@ impl FaultProxy {
             upstream,
             rules: Mutex::default(),
             requests: Mutex::default(),
+            token: Mutex::default(),
             cuts: watch::Sender::new(0),
         });
         let serving = tokio::spawn(serve(listener, Arc::clone(&state)));
@@ -176,6 +179,11 @@ impl FaultProxy {
     /// Removes all faults.
     pub fn clear_faults(&self) {
         lock(&self.state.rules).clear();
+    }
+
+    /// From now on, requests without this bearer token are answered with 401.
+    pub fn require_token(&self, token: &str) {
+        *lock(&self.state.token) = Some(format!("Bearer {token}"));
     }
 
     /// Closes every open connection, watches included; clients may reconnect.
@@ -245,6 +253,9 @@ impl ProxyState {
         &self,
         request: Request<Incoming>,
     ) -> Result<Response<ProxyBody>, ConnectionCut> {
+        if !self.is_authorized(&request) {
+            return Ok(error_response(StatusCode::UNAUTHORIZED, None));
+        }
         match self.take_fault(&request) {
             None => self.forward(request).await,
             Some(Fault::Answer(status)) => Ok(error_response(status, None)),
@@ -265,6 +276,14 @@ impl ProxyState {
                 Ok(response.map(|body| truncate::after_lines(body, events)))
             }
         }
+    }
+
+    fn is_authorized(&self, request: &Request<Incoming>) -> bool {
+        let sent = request.headers().get(http::header::AUTHORIZATION);
+        let sent = sent.and_then(|header| header.to_str().ok());
+        lock(&self.token)
+            .as_deref()
+            .is_none_or(|token| sent == Some(token))
     }
 
     fn take_fault(&self, request: &Request<Incoming>) -> Option<Fault> {
@@ -288,6 +307,7 @@ impl ProxyState {
         let (mut parts, body) = request.into_parts();
         let body = body.collect().await.map_err(|_| ConnectionCut)?.to_bytes();
         // These belong to the connection from the client, not to the request.
+        parts.headers.remove(http::header::AUTHORIZATION);
         parts.headers.remove(http::header::HOST);
         parts.headers.remove(http::header::CONNECTION);
         let request = Request::from_parts(parts, kube::client::Body::from(body));

@@ -27,6 +27,12 @@ impl Kubectl {
         Ok(Self { program })
     }
 
+    /// The program.
+    #[must_use]
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
     /// Runs a command that has to succeed, and returns its output.
     pub fn run(&self, kubeconfig: &Path, arguments: &[&str]) -> Result<String, TestFailure> {
         let output = Command::new(&self.program)

@@ -18,8 +18,10 @@
 
 pub mod actionlint;
 pub mod fault_proxy;
+pub mod gitlab_schema;
 mod go_program;
 pub mod health_client;
+pub mod helm;
 pub mod kubectl;
 pub mod peering;
 pub mod prometheus;
@@ -28,10 +30,12 @@ pub mod rewriting_webhook;
 pub mod rulecheck;
 pub mod sandbox;
 pub mod service_account;
+pub mod webdriver;
 pub mod webhook;
 pub mod workspace;
 
-pub use fault_proxy::{Fault, FaultProxy, RequestMatch};
+pub use fault_proxy::{Fault, FaultProxy, ProxiedRequest, RequestMatch};
+pub use helm::Helm;
 pub use kopf_cluster::{
     ChildProcess, Component, ControlPlane, PrivateControlPlane, RequestCounts, TestFailure,
     TestResult, User, audit, binaries, child_process, control_plane, pki, test_failure, user,
@@ -40,4 +44,5 @@ pub use kubectl::Kubectl;
 pub use peering::PeeringObject;
 pub use python_kopf::PythonKopf;
 pub use sandbox::{Objects, Sandbox, eventually, try_eventually};
+pub use webdriver::Browser;
 pub use webhook::AdmissionWebhook;

@@ -142,12 +142,7 @@ impl PythonKopf {
         user: &User,
         script: &Path,
     ) -> Result<ChildProcessBuilder, TestFailure> {
-        let python = env::split_paths(&env::var_os("PATH").unwrap_or_default())
-            .map(|folder| folder.join(PYTHON))
-            .find(|file| file.is_file())
-            .ok_or_else(|| TestFailure::from(Error::Python(io::ErrorKind::NotFound.into())))?;
-        let beside = script.parent().unwrap_or(Path::new("."));
-        let modules: OsString = env::join_paths([self.packages.as_path(), beside])?;
+        let (python, modules) = self.interpreter(script)?;
         Ok(sandbox
             .operator(python, user)?
             .env("GROUP", sandbox.group())
@@ -160,5 +155,15 @@ impl PythonKopf {
             .arg("--namespace")
             .arg(sandbox.namespace())
             .arg(script))
+    }
+
+    /// Python, and the `PYTHONPATH` with which a script finds Kopf and the modules beside it.
+    pub fn interpreter(&self, script: &Path) -> Result<(PathBuf, OsString), TestFailure> {
+        let python = env::split_paths(&env::var_os("PATH").unwrap_or_default())
+            .map(|folder| folder.join(PYTHON))
+            .find(|file| file.is_file())
+            .ok_or_else(|| TestFailure::from(Error::Python(io::ErrorKind::NotFound.into())))?;
+        let beside = script.parent().unwrap_or(Path::new("."));
+        Ok((python, env::join_paths([self.packages.as_path(), beside])?))
     }
 }

@@ -4,22 +4,44 @@
 mod blocks;
 #[path = "docs/brevity.rs"]
 mod brevity;
+#[path = "docs/contexts.rs"]
+mod contexts;
+#[path = "docs/generated_page.rs"]
+mod generated_page;
+#[path = "docs/links.rs"]
+mod links;
+#[path = "docs/manifests.rs"]
+mod manifests;
 #[path = "docs/named_tests.rs"]
 mod named_tests;
+#[path = "docs/pictures.rs"]
+mod pictures;
+#[path = "docs/reference.rs"]
+mod reference;
 #[path = "docs/settings.rs"]
 mod settings;
+#[path = "docs/wire.rs"]
+mod wire;
 
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use blocks::shell_blocks;
-use kopf_tests::{TestFailure, TestResult, workspace};
+use blocks::{marks, shell_blocks, unmarked};
+use kopf_tests::{Helm, Kubectl, TestFailure, TestResult, workspace};
 use tempfile::TempDir;
 
 /// Running these here would run this very test again; CI runs them instead.
 const RUN_BY_CI: [&str; 2] = ["cargo test --workspace", ".ci/run"];
+
+/// The pages of the book whose commands a test types.
+const FOLLOWED: [&str; 4] = [
+    "docs/cluster.md",
+    "docs/dev.md",
+    "docs/start.md",
+    "docs/tutorial.md",
+];
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -106,14 +128,20 @@ fn follow_with(markdown: &str, variables: &[(&str, OsString)]) -> Result<(), Str
 fn the_readme_works_as_written() {
     let readme =
         fs::read_to_string(repository().join("README.md")).expect("the README is readable");
-    follow(&readme)
-        .unwrap_or_else(|failure| panic!("README.md does not work as written: {failure}"));
+    let data = TempDir::new().expect("a temporary folder can be made");
+    // The cluster of the page outlives its commands.
+    let end = "```sh\ntrap 'cargo run -p kopf-gen -- cluster reset' EXIT\n```\n";
+    follow_with(
+        &format!("{end}{readme}"),
+        &[("XDG_DATA_HOME", data.path().into())],
+    )
+    .unwrap_or_else(|failure| panic!("README.md does not work as written: {failure}"));
 }
 
-#[test]
-fn the_page_about_clusters_works_as_written() -> TestResult {
+/// Types the commands of a page with `kopf-gen` in the path, and clusters in a folder of their own.
+fn follow_with_program(page: &str) -> TestResult {
     let program = workspace::build_program("kopf-gen")?;
-    let page = fs::read_to_string(repository().join("docs/cluster.md"))?;
+    let page = fs::read_to_string(repository().join(page))?;
     let data = TempDir::new()?;
     let mut path = OsString::from(program.parent().unwrap_or(&program));
     path.push(":");
@@ -124,6 +152,85 @@ fn the_page_about_clusters_works_as_written() -> TestResult {
         ("KOPF_GEN_RUNTIME_PATH", repository().into()),
     ];
     follow_with(&page, &variables).map_err(TestFailure::new)
+}
+
+#[tokio::test]
+async fn the_first_steps_work_as_written() -> TestResult {
+    follow_on_cluster("docs/start.md", "start").await
+}
+
+#[tokio::test]
+async fn the_tutorial_works_as_written() -> TestResult {
+    follow_on_cluster("docs/tutorial.md", "tutorial").await
+}
+
+/// Types the commands of a page that uses kubectl and Helm on a cluster of this name.
+async fn follow_on_cluster(page: &str, cluster: &str) -> TestResult {
+    let (kubectl, helm) = (Kubectl::obtain().await?, Helm::obtain().await?);
+    let program = workspace::build_program("kopf-gen")?;
+    let text = fs::read_to_string(repository().join(page))?;
+    print_marks(page, &text);
+    let data = TempDir::new()?;
+    let programs = [&program, kubectl.program(), helm.program()];
+    let folders = programs.into_iter().filter_map(Path::parent);
+    let others = std::env::var_os("PATH").unwrap_or_default();
+    let path = folders
+        .map(Path::to_owned)
+        .chain(std::env::split_paths(&others));
+    let variables = [
+        ("PATH", std::env::join_paths(path)?),
+        ("XDG_DATA_HOME", data.path().into()),
+        ("HELM_CACHE_HOME", data.path().into()),
+        ("KOPF_GEN_RUNTIME_PATH", repository().into()),
+    ];
+    let followed = follow_with(&text, &variables).map_err(TestFailure::new);
+    if followed.is_err() {
+        let reset = ["cluster", "reset", cluster];
+        let mut kopf_gen = Command::new(&program);
+        kopf_gen.env("XDG_DATA_HOME", data.path()).args(reset);
+        kopf_gen.output()?;
+    }
+    followed
+}
+
+/// Prints what a page does not prove, which `--nocapture` shows.
+#[expect(clippy::print_stdout, reason = "a list for those who check the page")]
+fn print_marks(page: &str, text: &str) {
+    for mark in marks(text) {
+        println!("{page}, not run: {mark}");
+    }
+}
+
+#[test]
+fn commands_of_other_pages_are_marked_with_the_reason_why_they_are_not_run() {
+    let mut pages = links::pages_below("docs");
+    pages.retain(|page| !FOLLOWED.iter().any(|it| page == Path::new(it)));
+    let without: Vec<_> = pages
+        .iter()
+        .filter(|page| unmarked(&links::read(page)) > 0)
+        .collect();
+    assert!(without.is_empty(), "{without:?}");
+    for page in &pages {
+        print_marks(&page.display().to_string(), &links::read(page));
+    }
+}
+
+#[test]
+fn a_block_that_is_marked_with_a_reason_is_not_run() {
+    let page = "<!-- not run: why -->\n```sh\none\n```\n```sh\ntwo\n```\n";
+    assert_eq!(shell_blocks(page), ["two\n"]);
+    assert_eq!(marks(page), ["why"]);
+    assert_eq!(unmarked(page), 1);
+}
+
+#[test]
+fn the_page_about_clusters_works_as_written() -> TestResult {
+    follow_with_program("docs/cluster.md")
+}
+
+#[test]
+fn the_page_about_development_works_as_written() -> TestResult {
+    follow_with_program("docs/dev.md")
 }
 
 #[test]

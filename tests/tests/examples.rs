@@ -2,16 +2,24 @@
 
 #[path = "examples/admission.rs"]
 mod admission;
+#[path = "examples/all_at_once.rs"]
+mod all_at_once;
 #[path = "examples/builtins.rs"]
 mod builtins;
 #[path = "examples/children.rs"]
 mod children;
+#[path = "examples/children_reconcile.rs"]
+mod children_reconcile;
+#[path = "examples/children_storm.rs"]
+mod children_storm;
 #[path = "examples/daemons.rs"]
 mod daemons;
 #[path = "examples/deployment.rs"]
 mod deployment;
 #[path = "examples/embedded.rs"]
 mod embedded;
+#[path = "examples/ephemeral_volumes.rs"]
+mod ephemeral_volumes;
 #[path = "examples/events.rs"]
 mod events;
 #[path = "examples/exceptions.rs"]
@@ -28,6 +36,10 @@ mod hooks;
 mod indexing;
 #[path = "examples/kubectl.rs"]
 mod kubectl;
+#[path = "examples/load_tests.rs"]
+mod load_tests;
+#[path = "examples/migration.rs"]
+mod migration;
 #[path = "examples/minimal.rs"]
 mod minimal;
 #[path = "examples/peering.rs"]
@@ -40,6 +52,8 @@ mod reporting;
 mod selection;
 #[path = "examples/subhandlers.rs"]
 mod subhandlers;
+#[path = "examples/tenants.rs"]
+mod tenants;
 #[path = "examples/testing.rs"]
 mod testing;
 #[path = "examples/timers.rs"]

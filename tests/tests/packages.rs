@@ -4,6 +4,10 @@
 mod ci;
 #[path = "packages/crates.rs"]
 mod crates;
+#[path = "packages/dev.rs"]
+mod dev;
+#[path = "packages/helm.rs"]
+mod helm;
 #[path = "packages/image.rs"]
 mod image;
 #[path = "packages/monitoring.rs"]

@@ -9,12 +9,16 @@ mod background;
 mod changes;
 #[path = "parity/continuity.rs"]
 mod continuity;
+#[path = "parity/counterparts.rs"]
+mod counterparts;
 #[path = "parity/errors.rs"]
 mod errors;
 #[path = "parity/hierarchy.rs"]
 mod hierarchy;
 #[path = "parity/improvements.rs"]
 mod improvements;
+#[path = "parity/inspect.rs"]
+mod inspect;
 #[path = "parity/inventory.rs"]
 mod inventory;
 #[path = "parity/logins.rs"]

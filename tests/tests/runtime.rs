@@ -28,6 +28,8 @@ mod errors;
 mod events;
 #[path = "runtime/fixture.rs"]
 mod fixture;
+#[path = "runtime/full_disk.rs"]
+mod full_disk;
 #[path = "runtime/generated_rbac.rs"]
 mod generated_rbac;
 #[path = "runtime/health.rs"]
@@ -36,6 +38,8 @@ mod health;
 mod hooks;
 #[path = "runtime/indices.rs"]
 mod indices;
+#[path = "runtime/inspect.rs"]
+mod inspect;
 #[path = "runtime/kinds.rs"]
 mod kinds;
 #[path = "runtime/lifecycles.rs"]
@@ -50,6 +54,10 @@ mod lost_answers;
 mod memos;
 #[path = "runtime/metrics.rs"]
 mod metrics;
+#[path = "runtime/page.rs"]
+mod page;
+#[path = "runtime/page_fixture.rs"]
+mod page_fixture;
 #[path = "runtime/peering.rs"]
 mod peering;
 #[path = "runtime/permissions.rs"]
@@ -58,6 +66,10 @@ mod permissions;
 mod posting;
 #[path = "runtime/process.rs"]
 mod process;
+#[path = "runtime/reconcile.rs"]
+mod reconcile;
+#[path = "runtime/reconcile_permissions.rs"]
+mod reconcile_permissions;
 #[path = "runtime/rejected_writes.rs"]
 mod rejected_writes;
 #[path = "runtime/replicas.rs"]
@@ -66,6 +78,8 @@ mod replicas;
 mod reverted_writes;
 #[path = "runtime/scopes.rs"]
 mod scopes;
+#[path = "runtime/secrets.rs"]
+mod secrets;
 #[path = "runtime/selection.rs"]
 mod selection;
 #[path = "runtime/settings.rs"]

@@ -9,6 +9,8 @@ mod answers;
 mod denials;
 #[path = "simulation/fixed.rs"]
 mod fixed;
+#[path = "simulation/histories.rs"]
+mod histories;
 #[path = "simulation/http.rs"]
 mod http;
 #[path = "simulation/pair.rs"]

@@ -3,10 +3,12 @@
 mod admission;
 mod cold_start;
 mod compile;
+mod dev;
 mod edit_storm;
 mod growth;
 mod index;
 mod latency;
+mod page;
 mod peer;
 mod process;
 mod timers;
@@ -34,12 +36,16 @@ enum Benchmark {
     ColdStart(cold_start::Options),
     /// Compile a new operator, from nothing and after an edit, beside kube-rs's controller template
     Compile(compile::Options),
+    /// Edit a handler under `kopf-gen dev`, beside a bare `cargo build`
+    Dev(dev::Options),
     /// Fill an index, look into it and change it: memory and CPU time
     Index(index::Options),
     /// Start over more and more objects that were handled before
     Growth(growth::Options),
     /// Create objects at a steady rate and measure the time to their results
     Latency(latency::Options),
+    /// Open the live page over very many objects, and measure idle operators with and without it
+    Page(page::Options),
     /// Run a timer that does nothing beside each of many objects, and measure what is used
     Timers(timers::Options),
 }
@@ -61,9 +67,11 @@ fn main() -> ExitCode {
             Benchmark::Admission(options) => admission::run(&options).await,
             Benchmark::ColdStart(options) => cold_start::run(&options).await,
             Benchmark::Compile(options) => compile::run(&options),
+            Benchmark::Dev(options) => dev::run(&options).await,
             Benchmark::Index(options) => index::run(&options).await,
             Benchmark::Growth(options) => growth::run(&options).await,
             Benchmark::Latency(options) => latency::run(&options).await,
+            Benchmark::Page(options) => page::run(&options).await,
             Benchmark::Timers(options) => timers::run(&options).await,
         }
     });

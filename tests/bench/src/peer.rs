@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 use clap::ValueEnum;
+use kopf_tests::child_process::ChildProcessBuilder;
 use kopf_tests::{ChildProcess, PythonKopf, Sandbox, TestFailure, User};
 
 use crate::widgets::StatusKind;
@@ -47,7 +48,19 @@ impl BenchPeer {
         sandbox: &Sandbox,
         user: &User,
     ) -> Result<ChildProcess, TestFailure> {
-        let builder = match self {
+        let builder = self.prepare(workload, status, sandbox, user).await?;
+        Ok(builder.start()?)
+    }
+
+    /// Prepares an operator of this implementation, as `user`.
+    pub(crate) async fn prepare(
+        self,
+        workload: Workload,
+        status: StatusKind,
+        sandbox: &Sandbox,
+        user: &User,
+    ) -> Result<ChildProcessBuilder, TestFailure> {
+        Ok(match self {
             Self::Kopf => {
                 let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts");
                 let script = scripts.join(format!("{}.py", workload.name()));
@@ -74,8 +87,7 @@ impl BenchPeer {
                     _ => builder,
                 }
             }
-        };
-        Ok(builder.start()?)
+        })
     }
 }
 

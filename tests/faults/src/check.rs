@@ -4,6 +4,7 @@
 
 mod background;
 mod calls;
+mod children;
 mod lost;
 mod orphans;
 mod overlap;
@@ -19,26 +20,39 @@ use calls::Calls;
 use crate::footprint::Footprint;
 use crate::journal::JournalContent;
 use crate::operators::OperatorLife;
-use crate::watch_log::{ObjectVersion, WatchLogContent};
+use crate::watch_log::{ChildVersion, ObjectVersion, WatchLogContent};
 
 /// Everything that the rules look at.
 #[derive(Debug, Default)]
 pub(crate) struct Evidence {
     pub(crate) journal: JournalContent,
-    pub(crate) watch: WatchLogContent,
+    pub(crate) watch: WatchLogContent<ObjectVersion>,
+    pub(crate) child_watch: WatchLogContent<ChildVersion>,
     pub(crate) lives: Vec<OperatorLife>,
     /// The widgets at rest, by namespace and name.
     pub(crate) widgets: BTreeMap<String, ObjectVersion>,
     /// The gates at rest, by namespace and name.
     pub(crate) gates: BTreeMap<String, ObjectVersion>,
+    /// The children at rest, by uid.
+    pub(crate) children: BTreeMap<String, ChildVersion>,
+    /// The children that users deleted, by uid.
+    pub(crate) deleted_children: BTreeSet<String>,
+    /// The namespaces that were deleted with all children.
+    pub(crate) deleted_namespaces: BTreeSet<String>,
+    /// The objects and children that were written at rest, by name.
+    pub(crate) written_at_rest: BTreeSet<String>,
     /// The objects on which others changed the facts of the operator.
     pub(crate) tampered: BTreeSet<String>,
     /// The objects whose writes the API server rejects.
     pub(crate) rejected: BTreeSet<String>,
+    /// The time at which everything was settled.
+    pub(crate) quiet_from: u64,
     /// The end of the rest, when the objects were read.
     pub(crate) rest: u64,
     /// The processes at rest, the one with the webhooks first.
     pub(crate) pids: Vec<i32>,
+    /// Whether the operator has children.
+    pub(crate) has_children: bool,
     /// Whether there is a leader election among them.
     pub(crate) elected: bool,
     /// What the first process used at rest before the trouble, and the last one after it.
@@ -62,6 +76,10 @@ pub(crate) enum Claim {
     Background,
     /// The index has the objects, all of them and no others.
     IndexComplete,
+    /// The children are those of the final state, and none was deleted without a reason.
+    Children,
+    /// Nothing is written when there is nothing to do.
+    NoWriteAtRest,
     /// Nothing of the operator is left where it does not belong.
     NoOrphans,
     /// The operator uses what it used before.
@@ -87,6 +105,7 @@ pub(crate) fn check(evidence: &Evidence) -> Vec<BrokenClaim> {
     broken.extend(repeated::check(evidence, &calls));
     broken.extend(overlap::check(evidence, &calls));
     broken.extend(background::check(evidence, &calls));
+    broken.extend(children::check(evidence, &calls));
     broken.extend(orphans::check(evidence, &calls));
     broken
 }
@@ -94,17 +113,24 @@ pub(crate) fn check(evidence: &Evidence) -> Vec<BrokenClaim> {
 // === impl Claim ===
 
 impl Claim {
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::NothingLost,
         Self::NothingRepeated,
         Self::NoOverlap,
         Self::Background,
         Self::IndexComplete,
+        Self::Children,
+        Self::NoWriteAtRest,
         Self::NoOrphans,
         Self::Footprint,
         Self::Admission,
         Self::NoPanic,
     ];
+
+    /// Whether there is something to hold against the claim.
+    pub(crate) fn is_checked(self, evidence: &Evidence) -> bool {
+        evidence.has_children || !matches!(self, Self::Children | Self::Admission)
+    }
 
     pub(crate) fn broken(self, text: String) -> BrokenClaim {
         BrokenClaim { claim: self, text }
@@ -119,6 +145,8 @@ impl fmt::Display for Claim {
             Self::NoOverlap => "no overlap",
             Self::Background => "daemons and timers",
             Self::IndexComplete => "index complete",
+            Self::Children => "children",
+            Self::NoWriteAtRest => "no write at rest",
             Self::NoOrphans => "no orphans",
             Self::Footprint => "memory, tasks, descriptors",
             Self::Admission => "admission",

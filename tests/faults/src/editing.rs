@@ -11,7 +11,9 @@ use kube::core::ApiResource;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
+use crate::stage::Stage;
 use crate::state::{GOLD, TIER};
+use crate::workload::children::{EDIT, child_name};
 
 /// The pause before a failed request is sent again.
 const RETRY_PAUSE: Duration = Duration::from_millis(150);
@@ -19,11 +21,17 @@ const RETRY_PAUSE: Duration = Duration::from_millis(150);
 /// The time that an object may take to go away before its user goes on.
 const DELETION_PATIENCE: Duration = Duration::from_secs(60);
 
+/// The pause between two changes of a child by its user: what others change a fourth time within a
+/// minute stays as it is.
+const MEDDLE_PAUSE: Duration = Duration::from_secs(21);
+
 /// What users did.
 #[derive(Debug, Default)]
 pub(crate) struct EditCounts {
     pub(crate) edits: AtomicU64,
     pub(crate) deletions: AtomicU64,
+    pub(crate) child_edits: AtomicU64,
+    pub(crate) child_deletions: AtomicU64,
     /// Gates that the webhooks denied, as they should.
     pub(crate) denied: AtomicU64,
     /// Gates that were stored although the webhooks deny them, or without what the webhooks add.
@@ -34,7 +42,9 @@ pub(crate) struct EditCounts {
 
 /// The user of one object.
 pub(crate) struct ObjectUser<'a> {
+    pub(crate) stage: &'a Stage,
     pub(crate) objects: Api<DynamicObject>,
+    pub(crate) children: Api<DynamicObject>,
     pub(crate) resource: &'a ApiResource,
     pub(crate) name: String,
     pub(crate) random: Rng,
@@ -71,6 +81,7 @@ impl ObjectUser<'_> {
         let mut wanted = WantedState::first();
         let mut earlier = wanted.clone();
         let mut edits = 0;
+        let mut meddled = Instant::now();
         self.write(&wanted).await;
         while !self.over.load(Ordering::Relaxed) {
             sleep(Duration::from_millis(self.random.u64(200..2500))).await;
@@ -95,6 +106,11 @@ impl ObjectUser<'_> {
             }
             earlier = before;
             self.write(&wanted).await;
+            let deletes = self.random.bool();
+            if self.random.u32(0..4) == 0 && meddled.elapsed() > MEDDLE_PAUSE {
+                meddled = Instant::now();
+                self.meddle(deletes).await;
+            }
         }
     }
 
@@ -122,6 +138,30 @@ impl ObjectUser<'_> {
             }
         }
         self.counts.edits.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Changes or deletes the first child, once: it may not exist.
+    async fn meddle(&self, deletes: bool) {
+        let Ok(Some(owner)) = self.objects.get_opt(&self.name).await else {
+            return;
+        };
+        let uid = owner.metadata.uid.unwrap_or_default();
+        let name = child_name(&self.name, &uid, 0);
+        if !deletes {
+            let patch = Patch::Merge(json!({"data": {EDIT: "9999999"}}));
+            let params = PatchParams::default();
+            let patched = self.children.patch(&name, &params, &patch).await;
+            if patched.is_ok() {
+                self.counts.child_edits.fetch_add(1, Ordering::Relaxed);
+            }
+        } else if let Ok(Some(child)) = self.children.get_opt(&name).await {
+            self.stage
+                .note_child_deleted(&child.metadata.uid.unwrap_or_default());
+            let deleted = self.children.delete(&name, &DeleteParams::default()).await;
+            if deleted.is_ok() {
+                self.counts.child_deletions.fetch_add(1, Ordering::Relaxed);
+            }
+        }
     }
 
     async fn create(&self, wanted: &WantedState) -> bool {

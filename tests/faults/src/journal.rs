@@ -70,7 +70,15 @@ pub(crate) struct ProbeLine {
     /// The number of tasks of the runtime.
     pub(crate) tasks: usize,
     /// The index: for each object its state.
-    pub(crate) index: BTreeMap<String, String>,
+    pub(crate) index: BTreeMap<String, IndexedState>,
+}
+
+/// The value of an object in the index. Operators in other languages write the object.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum IndexedState {
+    Digest(String),
+    Object { raw: serde_json::Value },
 }
 
 /// The journal of one process.
@@ -136,7 +144,7 @@ impl Journal {
         call
     }
 
-    pub(crate) fn probe(&self, tasks: usize, index: BTreeMap<String, String>) {
+    pub(crate) fn probe(&self, tasks: usize, index: BTreeMap<String, IndexedState>) {
         self.append(&JournalLine::Probe(ProbeLine {
             at: clock::now(),
             pid: self.pid,
@@ -192,6 +200,18 @@ impl Drop for OpenCall {
     }
 }
 
+// === impl IndexedState ===
+
+impl IndexedState {
+    /// The digest of everything that users edit.
+    pub(crate) fn whole(&self) -> String {
+        match self {
+            Self::Digest(whole) => whole.clone(),
+            Self::Object { raw } => DigestedState::of(raw).whole,
+        }
+    }
+}
+
 // === impl JournalTail ===
 
 impl JournalTail {
@@ -203,10 +223,14 @@ impl JournalTail {
 
     /// Whether a handler was called in this process since the last question.
     pub(crate) fn has_call_of(&mut self, pid: i32) -> io::Result<bool> {
+        Ok(self.read()?.calls().any(|call| call.pid == pid))
+    }
+
+    /// The lines since the last question.
+    pub(crate) fn read(&mut self) -> io::Result<JournalContent> {
         let mut bytes = Vec::new();
         self.file.read_to_end(&mut bytes)?;
-        let content = JournalContent::parse(&String::from_utf8_lossy(&bytes));
-        Ok(content.calls().any(|call| call.pid == pid))
+        Ok(JournalContent::parse(&String::from_utf8_lossy(&bytes)))
     }
 }
 

@@ -4,16 +4,20 @@
 mod check;
 mod clock;
 mod editing;
+mod fake_clock;
 mod footprint;
 mod journal;
 mod operators;
 mod plan;
+mod plot;
 mod report;
 mod run;
 mod sabotage;
+mod samples;
 mod schedule;
 mod stage;
 mod state;
+mod tested_operator;
 mod trouble;
 mod watch_log;
 mod workload;
@@ -28,8 +32,11 @@ use clap::{Args, Parser, Subcommand};
 use kopf_cluster::subcommand;
 use kopf_tests::TestFailure;
 
+use crate::fake_clock::FakeClock;
 use crate::plan::RunPlan;
 use crate::sabotage::Sabotage;
+use crate::samples::SampleFiles;
+use crate::tested_operator::TestedOperator;
 use crate::trouble::Trouble;
 
 /// The seeds of the short form.
@@ -52,13 +59,17 @@ enum FaultCommand {
         #[command(flatten)]
         options: FaultOptions,
     },
-    /// The short form: two fixed seeds, less than three minutes
+    /// The short form: two fixed seeds, about two minutes
     Short,
-    /// One long run in which nothing kills the operator
+    /// One long run in which nothing kills the operator, with one trouble a minute
     Soak {
         /// The seed
         #[arg(long, default_value_t = 1)]
         seed: u64,
+        /// Write a plot of memory, descriptors and latency here, again and again; the table is
+        /// beside it, with the extension `csv`
+        #[arg(long)]
+        plot: Option<PathBuf>,
         #[command(flatten)]
         options: FaultOptions,
     },
@@ -89,7 +100,10 @@ struct FaultOptions {
     /// How many replicas the operator has; with more than one there is a leader election
     #[arg(long, default_value_t = 1)]
     replicas: usize,
-    /// The sorts of trouble beside the kills; all by default
+    /// The operator: ours, or the same handlers on Python Kopf
+    #[arg(long, value_enum, default_value_t = TestedOperator::KopfGen)]
+    operator: TestedOperator,
+    /// The sorts of trouble beside the kills; all but `jump-clock` by default
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Trouble>,
     /// Sorts of trouble to leave out
@@ -101,6 +115,16 @@ struct FaultOptions {
     /// Keep the journal and the evidence in this folder
     #[arg(long)]
     keep: Option<PathBuf>,
+}
+
+/// The form of a run.
+#[derive(Clone, Debug)]
+enum RunForm {
+    Usual,
+    /// With a log in detail.
+    Replay,
+    /// With one trouble a minute, and perhaps a plot in this file.
+    Soak(Option<PathBuf>),
 }
 
 fn main() -> ExitCode {
@@ -135,14 +159,18 @@ fn end(outcome: Result<bool, TestFailure>) -> ExitCode {
 
 async fn execute(command: FaultCommand) -> Result<bool, TestFailure> {
     match command {
-        FaultCommand::Run { seeds, options } => run_all(&seeds, &options, false).await,
-        FaultCommand::Short => run_all(&SHORT_SEEDS, &FaultOptions::short(), false).await,
-        FaultCommand::Soak { seed, options } => {
+        FaultCommand::Run { seeds, options } => run_all(&seeds, &options, RunForm::Usual).await,
+        FaultCommand::Short => run_all(&SHORT_SEEDS, &FaultOptions::short(), RunForm::Usual).await,
+        FaultCommand::Soak {
+            seed,
+            plot,
+            options,
+        } => {
             let options = FaultOptions {
                 kills: 0,
                 ..options
             };
-            run_all(&[seed], &options, false).await
+            run_all(&[seed], &options, RunForm::Soak(plot)).await
         }
         FaultCommand::Replay { seed, options } => {
             let keep = options.keep.clone();
@@ -151,7 +179,7 @@ async fn execute(command: FaultCommand) -> Result<bool, TestFailure> {
                 keep: Some(keep),
                 ..options
             };
-            run_all(&[seed], &options, true).await
+            run_all(&[seed], &options, RunForm::Replay).await
         }
     }
 }
@@ -160,15 +188,23 @@ async fn execute(command: FaultCommand) -> Result<bool, TestFailure> {
 async fn run_all(
     seeds: &[u64],
     options: &FaultOptions,
-    verbose: bool,
+    form: RunForm,
 ) -> Result<bool, TestFailure> {
     let mut hold = true;
     for &seed in seeds {
-        let plan = options.plan(seed, verbose);
+        let plan = options.plan(seed, &form);
         let temporary = tempfile::tempdir()?;
         let folder: &Path = options.keep.as_deref().unwrap_or(temporary.path());
         std::fs::create_dir_all(folder)?;
-        let report = run::run(&plan, folder).await?;
+        let plot = match &form {
+            RunForm::Soak(Some(plot)) => plot.clone(),
+            _ => folder.join("samples.svg"),
+        };
+        let files = SampleFiles {
+            table: plot.with_extension("csv"),
+            plot,
+        };
+        let report = run::run(&plan, folder, &files).await?;
         report.keep(folder)?;
         let mut out = io::stdout();
         writeln!(out, "seed {seed}: the schedule\n{}", report.schedule)?;
@@ -188,11 +224,12 @@ impl FaultOptions {
     /// The options of the short form.
     fn short() -> Self {
         Self {
-            minutes: 0.6,
-            kills: 15,
-            objects: 16,
-            crowd: 50,
+            minutes: 0.4,
+            kills: 8,
+            objects: 10,
+            crowd: 30,
             replicas: 1,
+            operator: TestedOperator::KopfGen,
             only: Vec::new(),
             without: Vec::new(),
             sabotage: None,
@@ -200,14 +237,20 @@ impl FaultOptions {
         }
     }
 
-    fn plan(&self, seed: u64, verbose: bool) -> RunPlan {
+    fn plan(&self, seed: u64, form: &RunForm) -> RunPlan {
         let all = if self.only.is_empty() {
-            Trouble::ALL.to_vec()
+            // What is known to break claims must be asked for.
+            let known = |it: &Trouble| *it != Trouble::JumpClock;
+            Trouble::ALL.into_iter().filter(known).collect()
         } else {
             self.only.clone()
         };
         // Replicas elect a leader; a rival takes part in a peering.
-        let fits = |it: &Trouble| self.replicas < 2 || *it != Trouble::Rival;
+        let fits = |it: &Trouble| {
+            (self.replicas < 2 || *it != Trouble::Rival)
+                && (*it != Trouble::JumpClock || FakeClock::is_available())
+                && self.operator.accepts(*it)
+        };
         let sorts = all.into_iter().filter(fits);
         let sorts = sorts.filter(|it| !self.without.contains(it));
         RunPlan {
@@ -216,12 +259,21 @@ impl FaultOptions {
             kills: self.kills,
             objects: self.objects,
             second_objects: 4,
-            gates: 4,
+            gates: if self.operator.has_gates_and_children() {
+                4
+            } else {
+                0
+            },
+            operator: self.operator,
             crowd: self.crowd,
             replicas: self.replicas.max(1),
             sorts: sorts.collect(),
+            pauses: match form {
+                RunForm::Soak(_) => schedule::SOAK_PAUSES,
+                RunForm::Usual | RunForm::Replay => schedule::PAUSES,
+            },
             sabotage: self.sabotage,
-            verbose,
+            verbose: matches!(form, RunForm::Replay),
         }
     }
 
@@ -235,12 +287,13 @@ impl FaultOptions {
             }
         };
         format!(
-            "cargo run --release -p kopf-faults -- replay {seed} --minutes {} --kills {} --objects {} --crowd {} --replicas {}{}{}",
+            "cargo run --release -p kopf-faults -- replay {seed} --minutes {} --kills {} --objects {} --crowd {} --replicas {} --operator {}{}{}",
             self.minutes,
             self.kills,
             self.objects,
             self.crowd,
             self.replicas,
+            self.operator.name(),
             list("only", &self.only),
             list("without", &self.without)
         )

@@ -4,14 +4,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kopf_cluster::Program;
 use kopf_tests::child_process::{Ending, ProcessLog, Signal};
 use kopf_tests::{ChildProcess, TestFailure};
 use tokio::sync::Mutex;
 use tokio::time::sleep;
 
 use crate::clock;
+use crate::fake_clock::FakeClock;
 use crate::sabotage::Sabotage;
+use crate::tested_operator::OperatorCommand;
 use crate::workload;
 
 /// The pause before an operator that ended by itself starts again.
@@ -26,6 +27,9 @@ const KEPT_LINES: usize = 40;
 /// What all processes of the operator have in common.
 #[derive(Clone, Debug)]
 pub(crate) struct ReplicaSetup {
+    pub(crate) command: OperatorCommand,
+    /// The clock of the processes, if it can be set.
+    pub(crate) clock: Option<FakeClock>,
     pub(crate) kubeconfig: PathBuf,
     pub(crate) journal: PathBuf,
     pub(crate) group: String,
@@ -115,21 +119,25 @@ impl OperatorSlot {
             return Ok(());
         }
         let setup = &self.setup;
-        let program = std::env::current_exe()?;
         let log = Arc::new(ProcessLog::default());
-        let mut builder = ChildProcess::builder(&program, log)
-            .under(Program::at(&program))
+        let mut builder = setup
+            .command
+            .builder(log, &setup.namespaces)?
             .env("KUBECONFIG", &setup.kubeconfig)
             .env(workload::JOURNAL, &setup.journal)
             .env(workload::GROUP, &setup.group)
             .env("RUST_BACKTRACE", "1")
-            .args(["--namespace", &setup.namespaces])
-            .args(["--id", &self.identity])
             .arg(if setup.verbose {
                 "--verbose"
             } else {
                 "--quiet"
             });
+        if setup.command.is_own() {
+            builder = builder.args(["--id", &self.identity]);
+        }
+        if let Some(clock) = &setup.clock {
+            builder = clock.prepare(builder);
+        }
         if let Some(sabotage) = setup.sabotage {
             builder = builder.env(workload::SABOTAGE, sabotage.name());
         }

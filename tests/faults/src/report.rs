@@ -81,6 +81,8 @@ impl fmt::Display for RunReport {
         }
         row(f, "edits of objects", &count(&counts.edits))?;
         row(f, "deletions", &count(&counts.deletions))?;
+        row(f, "edits of children", &count(&counts.child_edits))?;
+        row(f, "deletions of children", &count(&counts.child_deletions))?;
         row(f, "gates stored", &count(&counts.reviewed))?;
         row(f, "gates denied", &count(&counts.denied))?;
         writeln!(f, "seed {seed}: seen")?;
@@ -90,6 +92,10 @@ impl fmt::Display for RunReport {
         row(f, "torn lines", &evidence.journal.torn)?;
         row(f, "versions of objects", &evidence.watch.versions.len())?;
         row(f, "gaps in them", &evidence.watch.gaps)?;
+        let children = evidence.child_watch.versions.iter();
+        row(f, "versions of children", &children.len())?;
+        let deleted = children.filter(|it| it.gone).count();
+        row(f, "deletions of children", &deleted)?;
         if let Some((before, after)) = &evidence.footprints {
             writeln!(f, "  at rest before: {before}\n  at rest after:  {after}")?;
         }
@@ -97,6 +103,7 @@ impl fmt::Display for RunReport {
         for claim in Claim::ALL {
             let found = self.broken.iter().filter(|it| it.claim == claim).count();
             let found = match found {
+                0 if !claim.is_checked(evidence) => "not checked".to_owned(),
                 0 => "holds".to_owned(),
                 broken => format!("{broken} broken"),
             };

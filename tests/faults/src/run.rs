@@ -1,5 +1,6 @@
 //! One run: rest, trouble, rest, and the check of what happened.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,11 +20,12 @@ use crate::footprint::Footprint;
 use crate::journal::{JournalContent, JournalTail};
 use crate::plan::RunPlan;
 use crate::report::RunReport;
+use crate::samples::{self, SampleFiles};
 use crate::schedule::{Schedule, ScheduledTrouble};
 use crate::stage::Stage;
 use crate::trouble::Trouble;
-use crate::watch_log::WatchLog;
-use crate::workload::{PROBE, TICK_EVERY};
+use crate::watch_log::{ObjectVersion, WatchLog};
+use crate::workload::{PROBE, TICK, TICK_EVERY};
 
 /// The time that the operator may take to come to rest.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -38,8 +40,11 @@ const WORK_PATIENCE: Duration = Duration::from_secs(5);
 /// The interval of looks at the journal.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// A trouble that takes longer than this has a bug of its own.
-const TROUBLE_LIMIT: Duration = Duration::from_secs(300);
+/// A trouble that takes longer than this has a bug of its own; a crowd has more time.
+const TROUBLE_LIMIT: Duration = Duration::from_secs(600);
+
+/// The time that each object of a crowd adds to that.
+const TIME_PER_OBJECT: Duration = Duration::from_millis(200);
 
 /// What a run has made.
 #[derive(Debug, Default)]
@@ -49,14 +54,25 @@ pub(crate) struct MadeTrouble {
 }
 
 /// Runs the plan, with its files in `folder`.
-pub(crate) async fn run(plan: &RunPlan, folder: &Path) -> Result<RunReport, TestFailure> {
+pub(crate) async fn run(
+    plan: &RunPlan,
+    folder: &Path,
+    files: &SampleFiles,
+) -> Result<RunReport, TestFailure> {
     let begun = Instant::now();
-    let schedule = Schedule::new(plan.seed, plan.window, plan.kills, &plan.sorts);
+    let schedule = Schedule::new(plan);
     let stage = Arc::new(Stage::build(folder, plan).await?);
-    let watch_log = WatchLog::default();
-    let following = {
+    let (watch_log, child_log) = (WatchLog::default(), WatchLog::default());
+    let mut following = JoinSet::new();
+    {
         let (log, widgets) = (watch_log.clone(), stage.everywhere(&stage.widgets));
-        tokio::spawn(async move { log.follow(&widgets).await })
+        following.spawn(async move { log.follow(&widgets).await });
+        let (log, children) = (child_log.clone(), stage.everywhere(&stage.config_maps));
+        following.spawn(async move { log.follow(&children).await });
+    }
+    let sampling = {
+        let (stage, log, files) = (Arc::clone(&stage), watch_log.clone(), files.clone());
+        tokio::spawn(async move { samples::sample(&stage, &log, &files).await })
     };
     let mut keeping = JoinSet::new();
     for number in 0..=stage.replicas.len() {
@@ -73,6 +89,7 @@ pub(crate) async fn run(plan: &RunPlan, folder: &Path) -> Result<RunReport, Test
     let made = storm(plan, &schedule, &stage, &counts).await?;
     stage.proxy.clear_faults();
     let mut evidence = last_rest(&stage, before).await?;
+    sampling.abort();
     keeping.abort_all();
     for slot in stage.slots() {
         let ending = slot.terminate().await?;
@@ -83,12 +100,15 @@ pub(crate) async fn run(plan: &RunPlan, folder: &Path) -> Result<RunReport, Test
         evidence.lives.extend(slot.lives().await);
     }
     evidence.left_behind.extend(stage.configurations().await?);
-    following.abort();
+    following.abort_all();
     evidence.watch = watch_log.content();
+    evidence.child_watch = child_log.content();
     evidence.lives.extend(stage.rival.lives().await);
     let marks = stage.marks();
     evidence.tampered = marks.tampered;
     evidence.rejected = marks.rejected;
+    evidence.deleted_children = marks.deleted_children;
+    evidence.deleted_namespaces = marks.deleted_namespaces;
     evidence.admitted = counts.admitted.load(Ordering::Relaxed);
     let broken = check::check(&evidence);
     Ok(RunReport {
@@ -113,10 +133,12 @@ async fn first_rest(plan: &RunPlan, stage: &Stage) -> Result<Footprint, TestFail
         stage.create_in(&stage.there(&stage.widgets), &name).await?;
     }
     stage.settle(PATIENCE).await?;
-    eventually("the webhooks are configured", async || {
-        (stage.configurations().await.ok()?.len() == 2).then_some(())
-    })
-    .await?;
+    if stage.tested.has_gates_and_children() {
+        eventually("the webhooks are configured", async || {
+            (stage.configurations().await.ok()?.len() == 2).then_some(())
+        })
+        .await?;
+    }
     sleep(QUIET).await;
     measure(stage).await
 }
@@ -151,8 +173,10 @@ async fn storm(
     counts: &EditCounts,
 ) -> Result<MadeTrouble, TestFailure> {
     let over = AtomicBool::new(false);
-    let user = |objects, resource, name: String, number: usize| ObjectUser {
+    let user = |objects, children, resource, name: String, number: usize| ObjectUser {
+        stage,
         objects,
+        children,
         resource,
         name,
         random: Rng::with_seed(plan.seed.wrapping_mul(10_007).wrapping_add(number as u64)),
@@ -160,17 +184,23 @@ async fn storm(
         over: &over,
     };
     let (widgets, gates) = (&stage.widgets, &stage.gates);
+    let (here, there) = (
+        stage.here(&stage.config_maps),
+        stage.there(&stage.config_maps),
+    );
     let first = (0..plan.objects).map(|number| {
         let objects = stage.here(widgets);
-        user(objects, widgets, widget_name(number), number).edit()
+        user(objects, here.clone(), widgets, widget_name(number), number).edit()
     });
     let second = (0..plan.second_objects).map(|number| {
         let objects = stage.there(widgets);
-        user(objects, widgets, second_name(number), 3_000 + number).edit()
+        let name = second_name(number);
+        user(objects, there.clone(), widgets, name, 3_000 + number).edit()
     });
     let gates = (0..plan.gates).map(|number| {
         let objects = stage.here(gates);
-        user(objects, gates, format!("g{number}"), 5_000 + number).edit_gate()
+        let name = format!("g{number}");
+        user(objects, here.clone(), gates, name, 5_000 + number).edit_gate()
     });
     let begin = Instant::now();
     let trouble = async {
@@ -225,7 +255,8 @@ async fn make_all(
             break;
         }
         let trouble = scheduled.trouble;
-        timeout(TROUBLE_LIMIT, trouble.make(stage, scheduled.lasts))
+        let limit = TROUBLE_LIMIT + TIME_PER_OBJECT * u32::try_from(stage.crowd)?;
+        timeout(limit, trouble.make(stage, scheduled.lasts))
             .await
             .map_err(|_| TestFailure::new(format!("{trouble} does not end")))??;
         made.push(trouble);
@@ -235,20 +266,67 @@ async fn make_all(
 
 /// Waits until everything is at rest, and collects what there is.
 async fn last_rest(stage: &Stage, before: Footprint) -> Result<Evidence, TestFailure> {
-    stage.settle(PATIENCE).await?;
+    let settled = stage.settle(PATIENCE).await?;
+    let quiet_from = clock::now();
+    wait_for_ticks(stage, &settled, quiet_from).await?;
     sleep(QUIET).await;
+    let before_quiet = versions_at_rest(stage).await?;
     let after = measure(stage).await?;
+    sleep(QUIET).await;
+    let written_at_rest = versions_at_rest(stage)
+        .await?
+        .difference(&before_quiet)
+        .map(|(name, _)| name.clone())
+        .collect();
     let widgets = stage.settle(Duration::ZERO).await?;
     let gates = stage.list(&stage.gates).await?;
     Ok(Evidence {
         journal: JournalContent::read(&stage.journal)?,
         widgets,
         gates,
+        children: stage.list_children().await?,
+        written_at_rest,
+        quiet_from,
         rest: clock::now(),
         pids: stage.pids().await,
         elected: !stage.replicas.is_empty(),
+        has_children: stage.tested.has_gates_and_children(),
         // A leader uses more than the others, and another process may lead now.
         footprints: stage.replicas.is_empty().then_some((before, after)),
         ..Evidence::default()
     })
+}
+
+/// Waits until the timer of each object was called after this time, and not for ever.
+async fn wait_for_ticks(
+    stage: &Stage,
+    widgets: &BTreeMap<String, ObjectVersion>,
+    from: u64,
+) -> Result<(), TestFailure> {
+    let mut waiting: BTreeSet<&str> = widgets.values().map(|it| it.uid.as_str()).collect();
+    let mut journal = JournalTail::open(&stage.journal)?;
+    let deadline = Instant::now() + PATIENCE;
+    while !waiting.is_empty() && Instant::now() < deadline {
+        sleep(LOOK_EVERY).await;
+        for call in journal.read()?.calls() {
+            if call.handler == TICK && call.at > from {
+                waiting.remove(call.uid.as_str());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The versions of all objects and children that the operator keeps, by name.
+async fn versions_at_rest(stage: &Stage) -> Result<BTreeSet<(String, u64)>, TestFailure> {
+    let widgets = stage.list(&stage.widgets).await?;
+    let existing: BTreeSet<&str> = widgets.values().map(|it| it.uid.as_str()).collect();
+    let children = stage.list_children().await?;
+    // The garbage collector may be about to delete the others.
+    let children = children
+        .into_values()
+        .filter(|child| existing.contains(child.owner.as_str()))
+        .map(|child| (format!("the child {}", child.name), child.version));
+    let versions = widgets.iter().map(|(name, it)| (name.clone(), it.version));
+    Ok(versions.chain(children).collect())
 }

@@ -1,20 +1,25 @@
 //! The schedule of a run: everything in it follows from the seed.
 
 use std::fmt;
+use std::ops::Range;
 use std::time::Duration;
 
 use fastrand::Rng;
 
+use crate::plan::RunPlan;
 use crate::trouble::Trouble;
 
 /// The shortest and the longest pause between two troubles, in milliseconds.
-const PAUSES: std::ops::Range<u64> = 500..4000;
+pub(crate) const PAUSES: Range<u64> = 500..4000;
+
+/// The same in a soak.
+pub(crate) const SOAK_PAUSES: Range<u64> = 50_000..60_000;
 
 /// The shortest and the longest time that a trouble lasts, in milliseconds.
-const LENGTHS: std::ops::Range<u64> = 500..4000;
+const LENGTHS: Range<u64> = 500..4000;
 
 /// The shortest and the longest time that a process works before it is killed, in milliseconds.
-const WORK: std::ops::Range<u64> = 0..1500;
+const WORK: Range<u64> = 0..1500;
 
 /// The number of kills that are printed.
 const SHOWN_KILLS: usize = 40;
@@ -39,23 +44,24 @@ pub(crate) struct ScheduledTrouble {
 // === impl Schedule ===
 
 impl Schedule {
-    /// The schedule of a seed: kills at random moments of the processes' work, and one trouble of
+    /// The schedule of a plan: kills at random moments of the processes' work, and one trouble of
     /// these sorts after another, each sort once before any comes again.
-    pub(crate) fn new(seed: u64, window: Duration, kills: usize, sorts: &[Trouble]) -> Self {
-        let mut random = Rng::with_seed(seed);
-        let kills = (0..kills)
+    pub(crate) fn new(plan: &RunPlan) -> Self {
+        let (sorts, window) = (&plan.sorts, plan.window);
+        let mut random = Rng::with_seed(plan.seed);
+        let kills = (0..plan.kills)
             .map(|_| Duration::from_millis(random.u64(WORK)))
             .collect();
         let mut troubles = Vec::new();
         let mut waiting: Vec<Trouble> = Vec::new();
         let mut at = Duration::ZERO;
         while !sorts.is_empty() {
-            at += Duration::from_millis(random.u64(PAUSES));
+            at += Duration::from_millis(random.u64(plan.pauses.clone()));
             if at >= window {
                 break;
             }
             if waiting.is_empty() {
-                waiting = sorts.to_vec();
+                waiting.clone_from(sorts);
                 random.shuffle(&mut waiting);
             }
             let lasts = Duration::from_millis(random.u64(LENGTHS));
@@ -88,17 +94,35 @@ impl fmt::Display for Schedule {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tested_operator::TestedOperator;
+
+    fn schedule(seed: u64, seconds: u64, kills: usize) -> Schedule {
+        Schedule::new(&RunPlan {
+            seed,
+            window: Duration::from_secs(seconds),
+            kills,
+            objects: 0,
+            second_objects: 0,
+            gates: 0,
+            operator: TestedOperator::KopfGen,
+            crowd: 0,
+            replicas: 1,
+            sorts: Trouble::ALL.to_vec(),
+            pauses: PAUSES,
+            sabotage: None,
+            verbose: false,
+        })
+    }
 
     #[test]
     fn a_seed_gives_one_schedule_and_another_seed_another() {
-        let schedule = |seed| Schedule::new(seed, Duration::from_secs(120), 10, &Trouble::ALL);
-        assert_eq!(schedule(1), schedule(1));
-        assert_ne!(schedule(1), schedule(2));
+        assert_eq!(schedule(1, 120, 10), schedule(1, 120, 10));
+        assert_ne!(schedule(1, 120, 10), schedule(2, 120, 10));
     }
 
     #[test]
     fn every_sort_comes_once_before_any_comes_again() {
-        let schedule = Schedule::new(3, Duration::from_secs(600), 0, &Trouble::ALL);
+        let schedule = schedule(3, 600, 0);
         let first = schedule.troubles.iter().take(Trouble::ALL.len());
         let mut first: Vec<Trouble> = first.map(|it| it.trouble).collect();
         first.sort();

@@ -1,16 +1,20 @@
 //! What a run takes place on: the control plane, the proxy, the kinds and the operator.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use std::{fs, io};
 
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kopf_cluster::Program;
+use kopf_runtime::OWNER_LABEL;
 use kopf_tests::{FaultProxy, PeeringObject, PrivateControlPlane, Sandbox, TestFailure};
 use kube::Api;
 use kube::api::{DynamicObject, ListParams, PostParams};
@@ -18,12 +22,18 @@ use kube::core::ApiResource;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
+use crate::fake_clock::FakeClock;
 use crate::operators::{OperatorRole, OperatorSlot, ReplicaSetup};
 use crate::plan::RunPlan;
-use crate::watch_log::ObjectVersion;
+use crate::tested_operator::TestedOperator;
+use crate::trouble::Trouble;
+use crate::watch_log::{ChildVersion, LoggedVersion as _, ObjectVersion};
 
 /// The interval of polls.
 const POLL_EVERY: Duration = Duration::from_millis(250);
+
+/// The file with the token of the operator.
+const TOKEN: &str = "token";
 
 /// The permissions of the operator, bound to its user.
 const PERMISSIONS: &str = "
@@ -41,6 +51,8 @@ pub(crate) struct Stage {
     pub(crate) proxy: FaultProxy,
     pub(crate) widgets: ApiResource,
     pub(crate) gates: ApiResource,
+    /// The kind of the children.
+    pub(crate) config_maps: ApiResource,
     pub(crate) operator: OperatorSlot,
     /// More replicas of the operator, with a leader election among all of them.
     pub(crate) replicas: Vec<OperatorSlot>,
@@ -48,6 +60,12 @@ pub(crate) struct Stage {
     pub(crate) journal: PathBuf,
     /// The number of objects in a crowd.
     pub(crate) crowd: usize,
+    pub(crate) tested: TestedOperator,
+    /// The clock of the operator, if trouble with it is made.
+    pub(crate) clock: Option<FakeClock>,
+    folder: PathBuf,
+    /// The number of tokens so far.
+    tokens: AtomicUsize,
     marks: Mutex<ObjectMarks>,
 }
 
@@ -58,6 +76,10 @@ pub(crate) struct ObjectMarks {
     pub(crate) tampered: BTreeSet<String>,
     /// The API server may reject writes to these.
     pub(crate) rejected: BTreeSet<String>,
+    /// The children that users deleted.
+    pub(crate) deleted_children: BTreeSet<String>,
+    /// The namespaces that were deleted.
+    pub(crate) deleted_namespaces: BTreeSet<String>,
 }
 
 // === impl Stage ===
@@ -71,11 +93,18 @@ impl Stage {
         let gates = sandbox.define("Gate").await?.resource().clone();
         PeeringObject::create(&sandbox, "default").await?;
         let proxy = FaultProxy::start(&plane, &sandbox.user("operator")).await?;
+        let kubeconfig = match plan.operator {
+            TestedOperator::KopfGen => kubeconfig_with_token(folder, proxy.address())?,
+            TestedOperator::Kopf => proxy.kubeconfig().to_owned(),
+        };
+        let clock = FakeClock::open(folder)?.filter(|_| plan.sorts.contains(&Trouble::JumpClock));
         let journal = folder.join("journal.jsonl");
         // A folder that is kept may have the journal of an earlier run.
-        std::fs::write(&journal, "")?;
+        fs::write(&journal, "")?;
         let setup = ReplicaSetup {
-            kubeconfig: proxy.kubeconfig().to_owned(),
+            command: plan.operator.command(folder).await?,
+            clock: clock.clone(),
+            kubeconfig,
             journal: journal.clone(),
             group: sandbox.group().to_owned(),
             namespaces: format!("{}*", sandbox.namespace()),
@@ -84,7 +113,10 @@ impl Stage {
             lease: (plan.replicas > 1).then(|| "faults".to_owned()),
             lease_namespace: sandbox.namespace().to_owned(),
         };
-        let operator = OperatorSlot::new(&setup, OperatorRole::Main, "main").with_gates();
+        let mut operator = OperatorSlot::new(&setup, OperatorRole::Main, "main");
+        if plan.operator.has_gates_and_children() {
+            operator = operator.with_gates();
+        }
         let replicas = (1..plan.replicas)
             .map(|number| {
                 let identity = format!("replica-{number}");
@@ -98,11 +130,16 @@ impl Stage {
             proxy,
             widgets,
             gates,
+            config_maps: ApiResource::erase::<ConfigMap>(&()),
             operator,
             replicas,
             rival,
             journal,
             crowd: plan.crowd,
+            tested: plan.operator,
+            clock,
+            folder: folder.to_owned(),
+            tokens: AtomicUsize::new(0),
             marks: Mutex::default(),
         };
         stage.permit().await?;
@@ -122,6 +159,18 @@ impl Stage {
             pids.extend(slot.pid().await);
         }
         pids
+    }
+
+    /// A token that no process has had.
+    pub(crate) fn next_token(&self) -> String {
+        format!("token-{}", self.tokens.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Writes a token where the operator reads it.
+    pub(crate) fn write_token(&self, token: &str) -> io::Result<()> {
+        let unfinished = self.folder.join("token.unfinished");
+        fs::write(&unfinished, token)?;
+        fs::rename(&unfinished, self.folder.join(TOKEN))
     }
 
     /// Gives the operator its permissions.
@@ -157,6 +206,16 @@ impl Stage {
     /// Notes that the API server may reject writes to this object.
     pub(crate) fn note_rejected(&self, uid: &str) {
         self.lock_marks().rejected.insert(uid.to_owned());
+    }
+
+    /// Notes that a user deletes this child.
+    pub(crate) fn note_child_deleted(&self, uid: &str) {
+        self.lock_marks().deleted_children.insert(uid.to_owned());
+    }
+
+    /// Notes that this namespace is deleted with all that is in it.
+    pub(crate) fn note_namespace_deleted(&self, name: &str) {
+        self.lock_marks().deleted_namespaces.insert(name.to_owned());
     }
 
     /// The objects for which not all claims hold.
@@ -198,6 +257,18 @@ impl Stage {
         Ok(versions.collect())
     }
 
+    /// The children of all objects, by uid.
+    pub(crate) async fn list_children(&self) -> kube::Result<BTreeMap<String, ChildVersion>> {
+        let params = ListParams::default().labels(OWNER_LABEL);
+        let list = self.everywhere(&self.config_maps).list(&params).await?;
+        let children = list.items.iter().map(|object| {
+            let value = serde_json::to_value(object).unwrap_or(Value::Null);
+            let child = ChildVersion::logged(&value, false);
+            (child.uid.clone(), child)
+        });
+        Ok(children.collect())
+    }
+
     /// Waits until the operator has nothing left to do, at most for this time, and returns all
     /// widgets.
     pub(crate) async fn settle(
@@ -207,11 +278,14 @@ impl Stage {
         let deadline = Instant::now() + patience;
         loop {
             let listed = self.list(&self.widgets).await;
+            let children = self.list_children().await.unwrap_or_default();
             let late = Instant::now() > deadline;
+            let has_children = self.tested.has_gates_and_children();
+            let is_settled = |it: &ObjectVersion| {
+                it.is_settled() && (!has_children || it.has_children(&children))
+            };
             match listed {
-                Ok(widgets) if late || widgets.values().all(ObjectVersion::is_settled) => {
-                    return Ok(widgets);
-                }
+                Ok(widgets) if late || widgets.values().all(is_settled) => return Ok(widgets),
                 Err(error) if late => return Err(error.into()),
                 _ => sleep(POLL_EVERY).await,
             }
@@ -251,6 +325,21 @@ impl Stage {
         object.data = json!({"spec": {"edit": 0, "size": 1}});
         done_or_there(objects.create(&PostParams::default(), &object).await)
     }
+}
+
+/// Writes a kubeconfig for the proxy with a token that is in a file.
+fn kubeconfig_with_token(folder: &Path, proxy: SocketAddr) -> io::Result<PathBuf> {
+    let file = folder.join("kubeconfig");
+    let token = folder.join(TOKEN);
+    fs::write(&token, "first")?;
+    let config = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "faults",
+        "clusters": [{"name": "faults", "cluster": {"server": format!("http://{proxy}")}}],
+        "users": [{"name": "faults", "user": {"tokenFile": token}}],
+        "contexts": [{"name": "faults", "context": {"cluster": "faults", "user": "faults"}}],
+    });
+    fs::write(&file, config.to_string())?;
+    Ok(file)
 }
 
 /// The result of a creation whose answer may have been lost before.

@@ -22,6 +22,7 @@ pub(crate) const GOLD: &str = "gold";
 
 /// One state of one object, short enough for a line of the journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "LoggedState")]
 pub(crate) struct DigestedState {
     /// Everything that users edit.
     pub(crate) whole: String,
@@ -31,6 +32,40 @@ pub(crate) struct DigestedState {
     pub(crate) gold: bool,
     /// The number of the edit, for people.
     pub(crate) edit: u64,
+}
+
+/// A state in a line of the journal. Operators in other languages write the object.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum LoggedState {
+    Object {
+        raw: Value,
+    },
+    Digest {
+        whole: String,
+        size: String,
+        gold: bool,
+        edit: u64,
+    },
+}
+
+impl From<LoggedState> for DigestedState {
+    fn from(logged: LoggedState) -> Self {
+        match logged {
+            LoggedState::Object { raw } => Self::of(&raw),
+            LoggedState::Digest {
+                whole,
+                size,
+                gold,
+                edit,
+            } => Self {
+                whole,
+                size,
+                gold,
+                edit,
+            },
+        }
+    }
 }
 
 // === impl DigestedState ===
@@ -57,6 +92,11 @@ impl DigestedState {
             gold: metadata["labels"][TIER] == GOLD,
             edit: object["spec"]["edit"].as_u64().unwrap_or_default(),
         }
+    }
+
+    /// The number of children that the object asks for.
+    pub(crate) fn children(&self) -> u64 {
+        self.size.parse().unwrap_or_default()
     }
 
     /// The last handled state of an object, if there is one that can be read.
@@ -113,6 +153,16 @@ mod tests {
         });
         let base = json!({"spec": {"edit": 2, "size": 1}});
         assert_eq!(DigestedState::of(&object), DigestedState::of(&base));
+    }
+
+    #[test]
+    fn a_state_may_be_logged_as_the_object() {
+        let object = json!({"metadata": {"labels": {"tier": "gold"}}, "spec": {"size": 2}});
+        let digested = DigestedState::of(&object);
+        for logged in [json!({"raw": object}), json!(digested)] {
+            let read: DigestedState = serde_json::from_value(logged).expect("a logged state");
+            assert_eq!(read, digested);
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The troubles: each begins, lasts for a while, and undoes itself.
 
 mod access;
+mod clock_jump;
 mod control_plane;
 mod deletion;
 mod network;
@@ -50,6 +51,10 @@ pub(crate) enum Trouble {
     LostAnswers,
     /// Requests are answered with 401
     RejectCredentials,
+    /// The token of the operator ends, and a new one is in its file after a while
+    RotateToken,
+    /// The wall clock of the operator jumps; needs libfaketime
+    JumpClock,
     /// The operator loses its permissions, and gets them back
     RevokePermissions,
     /// Another client stamps the objects
@@ -71,7 +76,7 @@ pub(crate) enum Trouble {
 // === impl Trouble ===
 
 impl Trouble {
-    pub(crate) const ALL: [Self; 22] = [
+    pub(crate) const ALL: [Self; 24] = [
         Self::Suspend,
         Self::RestartApiServer,
         Self::SuspendApiServer,
@@ -86,6 +91,8 @@ impl Trouble {
         Self::SlowAnswers,
         Self::LostAnswers,
         Self::RejectCredentials,
+        Self::RotateToken,
+        Self::JumpClock,
         Self::RevokePermissions,
         Self::ConflictingWriters,
         Self::GarbageAnnotations,
@@ -120,6 +127,8 @@ impl Trouble {
                 network::make(self, stage, lasts).await;
                 Ok(())
             }
+            Self::RotateToken => access::rotate_token(stage, lasts).await,
+            Self::JumpClock => clock_jump::jump(stage, lasts).await,
             Self::RevokePermissions => access::revoke(stage, lasts).await,
             Self::ConflictingWriters => {
                 writers::stamp(stage, lasts).await;

@@ -1,11 +1,12 @@
-//! The suite's own log of what really happened: each version of each widget, as the API server
-//! sends it to a watch that no trouble touches but that of the API server itself.
+//! The suite's own log of what really happened: each version of each widget and of each child, as
+//! the API server sends it to a watch that no trouble touches but that of the API server itself.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::{StreamExt as _, TryStreamExt as _};
+use kopf_runtime::OWNER_LABEL;
 use kube::Api;
 use kube::api::{DynamicObject, ListParams, WatchEvent, WatchParams};
 use serde::Serialize;
@@ -14,6 +15,8 @@ use tokio::time::sleep;
 
 use crate::clock;
 use crate::state::{DigestedState, FINALIZER, LAST_HANDLED, PREFIX};
+use crate::workload::RECONCILED;
+use crate::workload::children::EDIT;
 
 /// The pause before a broken watch is opened again.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
@@ -38,16 +41,41 @@ pub(crate) struct ObjectVersion {
     pub(crate) deleting: bool,
 }
 
+/// One version of one child.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct ChildVersion {
+    /// The time at which the suite got it.
+    pub(crate) at: u64,
+    pub(crate) uid: String,
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) version: u64,
+    /// The uid of the owner, as its label says.
+    pub(crate) owner: String,
+    /// The number at the end of its name.
+    pub(crate) number: u64,
+    /// The number of the edit in its data.
+    pub(crate) edit: Option<u64>,
+    /// Whether this was its last version.
+    pub(crate) gone: bool,
+}
+
+/// What the log keeps of each version.
+pub(crate) trait LoggedVersion {
+    /// What is kept; `gone` says that this was the last version.
+    fn logged(object: &Value, gone: bool) -> Self;
+}
+
 /// All versions so far.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct WatchLog {
-    content: Arc<Mutex<WatchLogContent>>,
+#[derive(Clone, Debug)]
+pub(crate) struct WatchLog<V> {
+    content: Arc<Mutex<WatchLogContent<V>>>,
 }
 
 /// The content of the log.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct WatchLogContent {
-    pub(crate) versions: Vec<ObjectVersion>,
+#[derive(Clone, Debug)]
+pub(crate) struct WatchLogContent<V> {
+    pub(crate) versions: Vec<V>,
     /// The number of times at which versions may be missing.
     pub(crate) gaps: usize,
 }
@@ -89,17 +117,90 @@ impl ObjectVersion {
     pub(crate) fn is_settled(&self) -> bool {
         !self.deleting
             && self.held
-            && self.records.is_empty()
+            && !self.has_open_records()
             && self.base.as_ref() == Some(&self.state)
+    }
+
+    /// Whether there is a record that does not stay. That of the children stays: it names the kinds
+    /// of those that there may be.
+    pub(crate) fn has_open_records(&self) -> bool {
+        let mut records = self.records.iter();
+        records.any(|(handler, ended)| handler != RECONCILED || !ended)
+    }
+
+    /// Whether the object has the children that it asks for, and no others.
+    pub(crate) fn has_children(&self, children: &BTreeMap<String, ChildVersion>) -> bool {
+        let own = children.values().filter(|child| child.owner == self.uid);
+        let own: Vec<bool> = own
+            .map(|child| {
+                child.number < self.state.children() && child.edit == Some(self.state.edit)
+            })
+            .collect();
+        own.len() as u64 == self.state.children() && own.into_iter().all(|fits| fits)
+    }
+}
+
+impl LoggedVersion for ObjectVersion {
+    fn logged(object: &Value, _: bool) -> Self {
+        Self::of(object)
+    }
+}
+
+// === impl ChildVersion ===
+
+impl LoggedVersion for ChildVersion {
+    fn logged(object: &Value, gone: bool) -> Self {
+        let metadata = &object["metadata"];
+        let text = |key: &str| metadata[key].as_str().unwrap_or_default().to_owned();
+        let name = text("name");
+        let number = name.rsplit('-').next().and_then(|it| it.parse().ok());
+        let edit = object["data"][EDIT].as_str();
+        Self {
+            at: clock::now(),
+            uid: text("uid"),
+            namespace: text("namespace"),
+            number: number.unwrap_or_default(),
+            name,
+            version: text("resourceVersion").parse().unwrap_or_default(),
+            owner: metadata["labels"][OWNER_LABEL]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned(),
+            edit: edit.and_then(|it| it.parse().ok()),
+            gone,
+        }
     }
 }
 
 // === impl WatchLog ===
 
-impl WatchLog {
+impl<V> Default for WatchLog<V> {
+    fn default() -> Self {
+        Self {
+            content: Arc::default(),
+        }
+    }
+}
+
+impl<V> Default for WatchLogContent<V> {
+    fn default() -> Self {
+        Self {
+            versions: Vec::new(),
+            gaps: 0,
+        }
+    }
+}
+
+impl<V: LoggedVersion + Clone> WatchLog<V> {
     /// The content so far.
-    pub(crate) fn content(&self) -> WatchLogContent {
+    pub(crate) fn content(&self) -> WatchLogContent<V> {
         self.lock().clone()
+    }
+
+    /// The versions from this number on.
+    pub(crate) fn since(&self, number: usize) -> Vec<V> {
+        let content = self.lock();
+        content.versions.get(number..).unwrap_or_default().to_vec()
     }
 
     /// Follows the objects for as long as this is polled.
@@ -128,7 +229,7 @@ impl WatchLog {
         let list = objects.list(&ListParams::default()).await?;
         *from = list.metadata.resource_version;
         for object in list.items {
-            self.push(&object);
+            self.push(&object, false);
         }
         Ok(())
     }
@@ -144,11 +245,13 @@ impl WatchLog {
         let mut events = objects.watch(&params, &version).await?.boxed();
         while let Some(event) = events.try_next().await? {
             match event {
-                WatchEvent::Added(object)
-                | WatchEvent::Modified(object)
-                | WatchEvent::Deleted(object) => {
+                WatchEvent::Added(object) | WatchEvent::Modified(object) => {
                     from.clone_from(&object.metadata.resource_version);
-                    self.push(&object);
+                    self.push(&object, false);
+                }
+                WatchEvent::Deleted(object) => {
+                    from.clone_from(&object.metadata.resource_version);
+                    self.push(&object, true);
                 }
                 WatchEvent::Bookmark(bookmark) => {
                     *from = Some(bookmark.metadata.resource_version);
@@ -159,13 +262,13 @@ impl WatchLog {
         Ok(())
     }
 
-    fn push(&self, object: &DynamicObject) {
+    fn push(&self, object: &DynamicObject, gone: bool) {
         if let Ok(object) = serde_json::to_value(object) {
-            self.lock().versions.push(ObjectVersion::of(&object));
+            self.lock().versions.push(V::logged(&object, gone));
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, WatchLogContent> {
+    fn lock(&self) -> MutexGuard<'_, WatchLogContent<V>> {
         self.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

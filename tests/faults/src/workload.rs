@@ -2,22 +2,27 @@
 //!
 //! The suite runs it as processes of its own executable, with [`JOURNAL`] in their environment.
 
+pub(crate) mod children;
+
 use std::collections::BTreeMap;
 use std::env;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use children::{CONFIG_MAP, WidgetChildren};
 use clap::ValueEnum as _;
+use k8s_openapi::api::core::v1::ConfigMap;
 use kopf_runtime::admission::{Server, Webhooks};
 use kopf_runtime::prelude::*;
 use kopf_runtime::{
     ChangeHandler, DaemonHandler, EventHandler, FieldHandler, Index, IndexHandler,
-    LeaderElectionSettings, On, Operator, PeeringSettings, Resource, ResourceHandlers,
-    ResourceSpec, Scope, StatusSubresource, TextTest, TimerHandler, WebhookHandler,
+    LeaderElectionSettings, On, Operator, PeeringSettings, ReconcileHandler, Resource,
+    ResourceHandlers, ResourceSpec, Scope, StatusSubresource, TextTest, TimerHandler,
+    WebhookHandler,
 };
 
-use crate::journal::{CallLine, Journal, LoggedStep, OpenCall};
+use crate::journal::{CallLine, IndexedState, Journal, LoggedStep, OpenCall};
 use crate::sabotage::Sabotage;
 use crate::state::{DigestedState, GOLD, TIER, number_of};
 
@@ -59,6 +64,9 @@ pub(crate) const TICK: &str = "tick";
 /// The handler of watch events of gates.
 pub(crate) const NOTICED: &str = "noticed";
 
+/// The handler of children.
+pub(crate) const RECONCILED: &str = "reconciled";
+
 /// The object whose timer reports what the operator knows and uses.
 pub(crate) const PROBE: &str = "probe";
 
@@ -66,7 +74,7 @@ pub(crate) const PROBE: &str = "probe";
 pub(crate) const TICK_EVERY: Duration = Duration::from_secs(2);
 
 /// The lease of the replicas.
-pub(crate) const LEASE_DURATION: Duration = Duration::from_secs(3);
+pub(crate) const LEASE_DURATION: Duration = Duration::from_secs(8);
 
 /// The time for which a peer trusts the record of another one.
 pub(crate) const PEER_LIFETIME: Duration = Duration::from_secs(5);
@@ -129,7 +137,7 @@ pub(crate) fn main() -> ExitCode {
         operator = operator.leader_election(LeaderElectionSettings {
             name: Some(lease),
             lease_duration: LEASE_DURATION,
-            renew_deadline: Duration::from_secs(2),
+            renew_deadline: Duration::from_secs(6),
             retry_period: Duration::from_millis(500),
             ..LeaderElectionSettings::default()
         });
@@ -152,7 +160,9 @@ fn widgets(group: &'static str, handlers: &Arc<WorkloadHandlers>) -> ResourceHan
     let any = || On::create().or(On::update());
     let gold = TextTest::Equals(GOLD.to_owned());
     let widgets =
-        Resource::<Value, WorkloadHandlers>::new(kind(group, "Widget", "widgets"), handlers);
+        Resource::<Value, WorkloadHandlers>::new(kind(group, "Widget", "widgets"), handlers)
+            .child::<WidgetChildren, ConfigMap>(CONFIG_MAP);
+    let reconciled = ReconcileHandler::new(RECONCILED).backoff(Duration::from_secs(1));
     [
         ChangeHandler::new(MADE, On::create()),
         ChangeHandler::new(CHANGED, any()),
@@ -179,6 +189,9 @@ fn widgets(group: &'static str, handlers: &Arc<WorkloadHandlers>) -> ResourceHan
     )
     .timer(TimerHandler::every(TICK, TICK_EVERY), |handlers, cx| {
         Box::pin(handlers.tick(cx))
+    })
+    .reconcile::<WidgetChildren>(reconciled, |handlers, cx| {
+        Box::pin(children::reconcile(&handlers.journal, cx))
     })
     .index(StatesByName, IndexHandler::new(), |_, cx| {
         let namespace = cx.namespace().unwrap_or_default();
@@ -260,12 +273,12 @@ impl WorkloadHandlers {
             let index = index.read();
             let entries = index.iter().map(|(key, values)| {
                 let values: Vec<&str> = values.map(String::as_str).collect();
-                (key.clone(), values.join(" "))
+                (key.clone(), IndexedState::Digest(values.join(" ")))
             });
             let tasks = tokio::runtime::Handle::current()
                 .metrics()
                 .num_alive_tasks();
-            let entries: BTreeMap<String, String> = entries.collect();
+            let entries: BTreeMap<String, IndexedState> = entries.collect();
             self.journal.probe(tasks, entries);
         }
         call.end(LoggedStep::Success);

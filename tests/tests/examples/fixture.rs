@@ -1,8 +1,9 @@
 //! Runs the operator of an example on a control plane, with exactly its generated permissions.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use kopf_tests::{ChildProcess, Objects, Sandbox, TestFailure, User, workspace};
+use kopf_tests::{ChildProcess, ControlPlane, Objects, Sandbox, TestFailure, User, workspace};
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 
@@ -27,10 +28,28 @@ impl ExampleFixture {
         Self::open_in(folder, operator).await
     }
 
+    /// The same on the given control plane.
+    pub(crate) async fn open_on(
+        plane: Arc<ControlPlane>,
+        folder: &str,
+        operator: &str,
+    ) -> Result<Self, TestFailure> {
+        let folder = workspace::root().join("examples").join(folder);
+        let sandbox = Sandbox::open_on(plane, operator).await?;
+        Self::prepare(sandbox, folder, operator).await
+    }
+
     /// The same with any folder of the workspace.
     pub(crate) async fn open_in(folder: PathBuf, operator: &str) -> Result<Self, TestFailure> {
+        Self::prepare(Sandbox::open(operator).await?, folder, operator).await
+    }
+
+    async fn prepare(
+        sandbox: Sandbox,
+        folder: PathBuf,
+        operator: &str,
+    ) -> Result<Self, TestFailure> {
         let binary = workspace::build_program(operator)?;
-        let sandbox = Sandbox::open(operator).await?;
         let namespace = format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {operator}}}");
         sandbox.apply_shared(&namespace).await?;
         for file in definitions_and_permissions(&folder)? {

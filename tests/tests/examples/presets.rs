@@ -13,7 +13,7 @@ async fn open_preset(preset: &str) -> Result<ExampleFixture, kopf_tests::TestFai
 }
 
 #[tokio::test]
-async fn a_child_is_created_updated_and_garbage_collected() -> TestResult {
+async fn a_child_is_created_repaired_updated_and_garbage_collected() -> TestResult {
     let fixture = open_preset("child").await?;
     let examples = fixture.kopf_examples().await?;
     let children = fixture.sandbox.objects("v1", "ConfigMap").await?;
@@ -22,7 +22,7 @@ async fn a_child_is_created_updated_and_garbage_collected() -> TestResult {
     let object = json!({"metadata": {"labels": {"tier": "gold"}}, "spec": {"field": "first"}});
     let parent = examples.create("one", object).await?;
     let child = children
-        .wait_until("kopfexample-one", "it is made", |child| {
+        .wait_until("one", "it is made", |child| {
             child.data["data"]["spec.json"] == r#"{"field":"first"}"#
         })
         .await?;
@@ -31,23 +31,25 @@ async fn a_child_is_created_updated_and_garbage_collected() -> TestResult {
         parent.uid().unwrap_or_default()
     );
     assert_eq!(child.labels()["tier"], "gold");
-    examples
-        .wait_until("one", "the status names the child", |it| {
-            it.data["status"]["sync_child"]["child"] == "kopfexample-one"
+    children
+        .merge("one", json!({"data": {"spec.json": "changed by hand"}}))
+        .await?;
+    children
+        .wait_until("one", "it is repaired", |child| {
+            child.data["data"]["spec.json"] == r#"{"field":"first"}"#
         })
         .await?;
-
     examples
         .merge("one", json!({"spec": {"field": "second"}}))
         .await?;
     children
-        .wait_until("kopfexample-one", "it is updated", |child| {
+        .wait_until("one", "it is updated", |child| {
             child.data["data"]["spec.json"] == r#"{"field":"second"}"#
         })
         .await?;
 
     examples.delete("one").await?;
-    children.wait_gone("kopfexample-one").await?;
+    children.wait_gone("one").await?;
     assert_eq!(operator.terminate().await?, Ending::Exit(0));
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use kopf_tests::{TestResult, actionlint, workspace};
+use kopf_tests::{TestResult, actionlint, gitlab_schema, workspace};
 use serde_json::Value;
 
 #[tokio::test]
@@ -31,7 +31,14 @@ async fn the_files_of_ci_systems_are_valid() -> TestResult {
         "the linter finds errors"
     );
 
-    let text = std::fs::read_to_string(folder.join(".gitlab-ci.yml"))?;
+    let pipeline = folder.join(".gitlab-ci.yml");
+    assert_eq!(gitlab_schema::check(&pipeline).await?, "");
+    let text = std::fs::read_to_string(&pipeline)?;
+    let broken = folder.join("broken.yml");
+    std::fs::write(&broken, text.replace("script:", "scripts:"))?;
+    let found = gitlab_schema::check(&broken).await?;
+    assert_ne!(found, "", "the schema finds errors");
+
     let pipeline: Value = serde_saphyr::from_str(&text)?;
     for job in ["test", "generated", "image-build"] {
         let script = pipeline[job]["script"].as_array();

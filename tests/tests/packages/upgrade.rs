@@ -118,23 +118,45 @@ fn an_earlier_crate_is_renewed_and_the_changelog_answers_each_compiler_error() -
         assert!(is_answered, "the changelog does not answer: {error}");
     }
 
-    // The renames of the table, and the import of a library's type, are all that has to be done.
-    let row = Regex::new(r"(?m)^\| `(\w+)` \| `(\w+)` \|")?;
-    for path in before
-        .keys()
-        .filter(|it| it.extension().is_some_and(|it| it == "rs"))
-    {
-        let mut text = std::fs::read_to_string(path)?;
-        for rename in row.captures_iter(&section) {
-            let old = Regex::new(&format!(r"\b{}\b", &rename[1]))?;
-            text = old.replace_all(&text, &rename[2]).into_owned();
-        }
-        if text.contains("BTreeMap, ") {
-            text = text.replacen("BTreeMap, ", "", 1);
-            text = text.replacen("\nuse ", "\nuse std::collections::BTreeMap;\nuse ", 1);
-        }
-        std::fs::write(path, text)?;
+    // The compiler's tool writes the lock file.
+    let before: Vec<_> = before
+        .into_iter()
+        .filter(|(path, _)| !path.ends_with("Cargo.lock"))
+        .collect();
+    // Without a terminal nothing is written before `--yes` allows it.
+    let upgrade = |arguments: &[&str]| {
+        Command::new(workspace::build_program("kopf-gen")?)
+            .current_dir(&root)
+            .arg("upgrade")
+            .args(arguments)
+            .output()
+            .map_err(TestFailure::from)
+    };
+    let asked = upgrade(&[])?;
+    assert_eq!(asked.status.code(), Some(3), "{asked:?}");
+    let shown = String::from_utf8(asked.stdout)?;
+    assert!(
+        shown.contains("+    async fn create_fn(&self, cx: &mut ChangeContext<"),
+        "{shown}"
+    );
+    for (path, content) in &before {
+        assert_eq!(&std::fs::read(path)?, content, "{}", path.display());
+    }
+
+    // The renames are all that has to be done.
+    let done = upgrade(&["--yes"])?;
+    assert!(done.status.success(), "{done:?}");
+    for (path, content) in &before {
+        let is_renamed = path.ends_with("src/handlers/ephemeral_volume_claim.rs");
+        assert_eq!(
+            &std::fs::read(path)? != content,
+            is_renamed,
+            "{}",
+            path.display()
+        );
     }
     assert_eq!(compiler_errors(&root)?, Vec::<String>::new());
+    let again = upgrade(&[])?;
+    assert!(again.status.success(), "{again:?}");
     Ok(())
 }

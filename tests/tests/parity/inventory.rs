@@ -38,7 +38,7 @@ print('\\n'.join(sorted(names)))
 ";
 
 /// The arguments of handlers, by Kopf's documentation.
-const ARGUMENTS: &[&str] = &[
+pub(crate) const ARGUMENTS: &[&str] = &[
     "retry",
     "started",
     "runtime",
@@ -73,7 +73,7 @@ const ARGUMENTS: &[&str] = &[
     "headers",
 ];
 
-fn page(name: &str) -> Result<String, TestFailure> {
+pub(crate) fn page(name: &str) -> Result<String, TestFailure> {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
     Ok(std::fs::read_to_string(docs.join(name))?)
 }

@@ -4,8 +4,9 @@ use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
 };
 use kopf_gen::diagnostic::{Diagnostics, Sources};
+use kopf_gen::model::webhook_configuration::configurations;
 use kopf_gen::pipeline;
-use kopf_gen::view::{rbac, webhooks};
+use kopf_gen::plan::{DeploySource, FileSource};
 use kopf_tests::{Sandbox, TestFailure, TestResult, User, eventually};
 use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
@@ -37,10 +38,18 @@ impl GeneratedManifests {
         let operator = pipeline::read_operator(&mut sources, source, &read, &mut diagnostics);
         let operator = operator.ok_or_else(|| TestFailure::new(format!("{diagnostics:?}")))?;
         let documents = |text: String| serde_saphyr::from_multiple::<Value>(&text);
-        let webhooks = webhooks::text(&operator)?;
+        let rbac = DeploySource::Rbac(&operator);
+        let webhooks = DeploySource::Webhooks {
+            operator: &operator,
+            configurations: configurations(&operator)?,
+        };
+        let made = |source| documents(pipeline::text(FileSource::Deploy(source)));
         Ok(Self {
-            rbac: documents(rbac::text(&operator))?,
-            webhooks: documents(webhooks.unwrap_or_default())?,
+            rbac: made(rbac)?,
+            webhooks: match operator.has_webhooks() {
+                true => made(webhooks)?,
+                false => Vec::new(),
+            },
         })
     }
 

@@ -1,11 +1,14 @@
-//! Edits whose answer is lost: the runtime finds out whether the API server executed them.
+//! Writes whose answer is lost: the runtime finds out whether the API server executed them.
+
+use std::sync::Arc;
 
 use http::{Method, StatusCode};
-use kopf_runtime::{ChangeHandler, On};
+use kopf_runtime::{ChangeHandler, DaemonHandler, On, ResourceHandlers};
 use kopf_tests::{Fault, FaultProxy, RequestMatch, TestFailure, TestResult};
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::fixture::{HandlerFixture, StartedOperator};
 
@@ -122,5 +125,71 @@ async fn an_edit_that_was_not_executed_is_made_on_the_newest_state() -> TestResu
     let one = fixture.wait_until_handled("one", 1).await?;
     assert_eq!(calls(&one), ["other", "again"]);
     assert_eq!(one.annotations()[COUNT], "1");
+    operator.stop().await
+}
+
+/// A daemon that ends when it is asked to, and a handler of deletions.
+fn with_daemon(fixture: &HandlerFixture) -> ResourceHandlers {
+    fixture
+        .resource()
+        .daemon(DaemonHandler::new("steady"), |scripts, cx| {
+            Box::pin(async move {
+                scripts.report("starts".to_owned());
+                cx.stop().wait().await;
+                scripts.report("ends".to_owned());
+                Ok(())
+            })
+        })
+        .change(
+            ChangeHandler::new("release", On::delete()),
+            |scripts, cx| Box::pin(scripts.run(cx)),
+        )
+        .build()
+}
+
+#[tokio::test]
+async fn delete_handlers_run_once_when_the_answer_to_the_release_is_lost() -> TestResult {
+    let mut fixture = HandlerFixture::new("lost-release").await?;
+    let done = Arc::new(Notify::new());
+    let waiting = Arc::clone(&done);
+    fixture.script_async("release", move |_| {
+        let waiting = Arc::clone(&waiting);
+        async move {
+            waiting.notified().await;
+            Ok(())
+        }
+    });
+    let handlers = with_daemon(&fixture);
+    let (proxy, operator) = fixture.start_through_proxy(handlers).await?;
+    fixture.create("one", 1).await?;
+    assert_eq!(fixture.next_report().await, "starts");
+    fixture.objects.delete("one").await?;
+    assert_eq!(fixture.next_call().await.handler, "release");
+    // The end of the daemon brings the object into the queue once more.
+    assert_eq!(fixture.next_report().await, "ends");
+    // No watch event and no list says that the object is gone, as long as this lasts.
+    let unavailable = || Fault::Answer(StatusCode::SERVICE_UNAVAILABLE);
+    proxy.always(RequestMatch::any().watches(), unavailable());
+    proxy.always(RequestMatch::any().parameter("limit"), unavailable());
+    proxy.cut_all();
+    // The record of the handler, then the release.
+    proxy.once(patches(OBJECT), Fault::Delay(std::time::Duration::ZERO));
+    proxy.once(patches(OBJECT), Fault::CutAfter);
+    done.notify_one();
+    fixture.objects.wait_gone("one").await?;
+    kopf_tests::eventually("the release is sent again", async || {
+        let requests = proxy.requests();
+        let mut patches = requests.iter().filter(|it| it.method == Method::PATCH);
+        patches
+            .any(|it| it.status == Some(StatusCode::NOT_FOUND))
+            .then_some(())
+    })
+    .await?;
+    // A second call would not have to wait.
+    done.notify_one();
+    proxy.clear_faults();
+    fixture.create("two", 1).await?;
+    assert_eq!(fixture.next_report().await, "starts");
+    assert_eq!(fixture.calls_so_far(), []);
     operator.stop().await
 }

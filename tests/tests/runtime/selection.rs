@@ -182,7 +182,12 @@ async fn a_kind_is_unwatched_when_it_leaves_the_category_and_watched_when_it_ret
             .await
     };
     set(&[]).await?;
-    assert_eq!(fixture.next_report().await, "DELETED Doll dolls ann");
+    // The API server may end the first watch of a kind; then it is listed again.
+    let mut report = fixture.next_report().await;
+    while report == "LISTED Doll dolls ann" {
+        report = fixture.next_report().await;
+    }
+    assert_eq!(report, "DELETED Doll dolls ann");
     set(&[&category]).await?;
     assert_eq!(fixture.next_report().await, "LISTED Doll dolls ann");
     operator.stop().await?;

@@ -46,6 +46,10 @@ pub(crate) struct PairKinds {
     pub(crate) gadgets: KindId,
     /// A cluster-scoped kind.
     pub(crate) regions: KindId,
+    /// A kind without a status subresource that keeps all fields.
+    pub(crate) open: KindId,
+    /// The same with a status subresource.
+    pub(crate) open_with_status: KindId,
     pub(crate) leases: KindId,
     pub(crate) config_maps: KindId,
     pub(crate) namespaces: KindId,
@@ -73,10 +77,17 @@ impl Pair {
             sandbox.apply(&definition.to_string()).await?;
             custom.push(simulated.define(KindDefinition::from_crd(&definition)));
         }
+        for (kind, status) in [("Thing", false), ("Item", true)] {
+            let definition = open_definition(sandbox.group(), kind, status);
+            sandbox.apply(&definition.to_string()).await?;
+            custom.push(simulated.define(KindDefinition::from_crd(&definition)));
+        }
         let kinds = PairKinds {
             widgets: custom[0],
             gadgets: custom[1],
             regions: custom[2],
+            open: custom[3],
+            open_with_status: custom[4],
             leases: simulated.define(KindDefinition::leases()),
             config_maps: simulated.define(KindDefinition::config_maps()),
             namespaces: simulated.namespaces(),
@@ -347,4 +358,13 @@ fn definition(group: &str, kind: &str, scope: &str, status: bool) -> Value {
             "versions": [version],
         },
     })
+}
+
+/// The definition of a kind that keeps all fields.
+fn open_definition(group: &str, kind: &str, status: bool) -> Value {
+    let mut definition = definition(group, kind, "Namespaced", status);
+    let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"] =
+        json!({"spec": any, "status": any});
+    definition
 }

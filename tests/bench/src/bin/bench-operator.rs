@@ -50,7 +50,7 @@ struct ReviewedSpec {
     items: Vec<String>,
 }
 
-struct ReconcileContext {
+struct ControllerContext {
     client: Client,
     resource: ApiResource,
     status: StatusSubresource,
@@ -204,7 +204,7 @@ async fn control(
     let resource =
         ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, "v1", "Widget"), "widgets");
     let widgets: Api<Widget> = Api::namespaced_with(client.clone(), namespace, &resource);
-    let context = ReconcileContext {
+    let context = ControllerContext {
         client,
         resource: resource.clone(),
         status,
@@ -219,7 +219,7 @@ async fn control(
 
 async fn reconcile(
     widget: Arc<Widget>,
-    context: Arc<ReconcileContext>,
+    context: Arc<ControllerContext>,
 ) -> Result<Action, kube::Error> {
     let done = widget
         .status
@@ -245,6 +245,6 @@ async fn reconcile(
     Ok(Action::await_change())
 }
 
-fn on_error(_: Arc<Widget>, _: &kube::Error, _: Arc<ReconcileContext>) -> Action {
+fn on_error(_: Arc<Widget>, _: &kube::Error, _: Arc<ControllerContext>) -> Action {
     Action::requeue(Duration::from_secs(1))
 }

@@ -5,17 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::calls::Calls;
 use super::{BrokenClaim, Claim, Evidence};
 use crate::clock::SECOND;
-use crate::workload::{NOTICED, STEADY, TICK, TICK_EVERY};
+use crate::journal::IndexedState;
+use crate::workload::{NOTICED, STEADY, TICK};
 
-/// The time in which a timer is called at least once, on a busy machine.
-const TICK_PATIENCE: u64 = TICK_EVERY.as_secs() * 3 * SECOND + 5 * SECOND;
+/// The time after which a call should have ended, on a busy machine.
+const CALL_PATIENCE: u64 = 20 * SECOND;
 
 pub(super) fn check(evidence: &Evidence, calls: &Calls<'_>) -> Vec<BrokenClaim> {
     let mut broken = daemons(evidence, calls);
     for (name, object) in &evidence.widgets {
         let last = calls.of_handler(&object.uid, TICK).last();
         let last = last.map_or(0, |call| call.begin.at);
-        if last + TICK_PATIENCE < evidence.rest {
+        if last < evidence.quiet_from {
             broken
                 .push(Claim::Background.broken(format!("{name}: `{TICK}` is not called any more")));
         }
@@ -60,7 +61,7 @@ fn hanging(evidence: &Evidence, calls: &Calls<'_>) -> Vec<BrokenClaim> {
     let mut broken = Vec::new();
     for (uid, handler, calls) in calls.groups().filter(|(_, handler, _)| *handler != STEADY) {
         for call in calls.iter().filter(|call| call.over.is_none()) {
-            if call.begin.at + TICK_PATIENCE < evidence.rest {
+            if call.begin.at + CALL_PATIENCE < evidence.rest {
                 let name = &call.begin.name;
                 broken.push(
                     Claim::Background
@@ -87,7 +88,7 @@ fn index(evidence: &Evidence) -> Vec<BrokenClaim> {
         .collect();
     let mut broken = Vec::new();
     for (name, state) in &wanted {
-        if probe.index.get(*name).map(String::as_str) != Some(state) {
+        if probe.index.get(*name).map(IndexedState::whole).as_deref() != Some(state) {
             broken.push(Claim::IndexComplete.broken(format!(
                 "{name} is missing in the index, or has an old state there"
             )));

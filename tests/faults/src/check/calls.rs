@@ -102,7 +102,7 @@ impl<'a> Calls<'a> {
                     return Some(version.version);
                 }
                 // With records left, a base does not say that all handlers have ended on it.
-                let moved = version.base.as_ref() != base && version.records.is_empty();
+                let moved = version.base.as_ref() != base && !version.has_open_records();
                 let fits = |base: &DigestedState| {
                     scope(handler, base) == scope(handler, &call.begin.state)
                 };

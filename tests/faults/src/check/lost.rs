@@ -5,14 +5,15 @@ use std::collections::BTreeSet;
 use super::calls::{Calls, scope};
 use super::{BrokenClaim, Claim, Evidence};
 use crate::journal::LoggedStep;
-use crate::workload::{CHANGED, GILDED, MADE, PARTS, RELEASED, RESIZED, SUBS};
+use crate::workload::{CHANGED, GILDED, MADE, PARTS, RECONCILED, RELEASED, RESIZED, SUBS};
 
 pub(super) fn check(evidence: &Evidence, calls: &Calls<'_>) -> Vec<BrokenClaim> {
     let mut broken = Vec::new();
     for (name, object) in &evidence.widgets {
         let gilded = object.state.gold.then_some(GILDED);
-        let handlers = [MADE, CHANGED, PARTS, RESIZED].into_iter();
-        for handler in handlers.chain(SUBS).chain(gilded) {
+        let reconciled = evidence.has_children.then_some(RECONCILED);
+        let handlers = [MADE, CHANGED, PARTS, RESIZED].into_iter().chain(SUBS);
+        for handler in handlers.chain(gilded).chain(reconciled) {
             let all = calls.of_handler(&object.uid, handler);
             let wanted = scope(handler, &object.state);
             let ended = all.iter().filter(|call| call.is_final());
@@ -78,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_handler_without_an_end_on_the_final_state_is_found() {
-        for handler in [MADE, CHANGED, PARTS, RESIZED, SUBS[0], SUBS[1]] {
+        for handler in [MADE, CHANGED, PARTS, RESIZED, RECONCILED, SUBS[0], SUBS[1]] {
             let story = Story::complete().without(handler);
             assert_eq!(claims_of(&story), [Claim::NothingLost], "{handler}");
         }

@@ -3,13 +3,15 @@
 use super::calls::{Call, Calls, scope};
 use super::{BrokenClaim, Claim, Evidence};
 use crate::operators::OperatorRole;
-use crate::workload::{GILDED, NOTICED, PARTS, RESUMED, STEADY, SUBS, TICK};
+use crate::workload::{GILDED, NOTICED, PARTS, RECONCILED, RESUMED, STEADY, SUBS, TICK};
 
 pub(super) fn check(evidence: &Evidence, calls: &Calls<'_>) -> Vec<BrokenClaim> {
     let mut broken = Vec::new();
     for (uid, handler, group) in calls.groups() {
-        // A handler with sub-handlers is called again for those that saw an older state.
-        if matches!(handler, NOTICED | PARTS | STEADY | TICK) || evidence.tampered.contains(uid) {
+        // A handler with sub-handlers is called again for those that saw an older state, and that
+        // of children for each list and for what happens to them.
+        let has_reasons = matches!(handler, NOTICED | PARTS | RECONCILED | STEADY | TICK);
+        if has_reasons || evidence.tampered.contains(uid) {
             continue;
         }
         for (number, first) in group.iter().enumerate() {

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use super::{BrokenClaim, Claim, Evidence, check};
 use crate::clock::SECOND;
 use crate::footprint::Footprint;
-use crate::journal::{CallLine, JournalContent, JournalLine, LoggedStep, ProbeLine};
+use crate::journal::{CallLine, IndexedState, JournalContent, JournalLine, LoggedStep, ProbeLine};
 use crate::operators::{OperatorLife, OperatorRole};
 use crate::state::DigestedState;
-use crate::watch_log::{ObjectVersion, WatchLogContent};
-use crate::workload::{CHANGED, MADE, PARTS, RESIZED, RESUMED, STEADY, SUBS, TICK};
+use crate::watch_log::{ChildVersion, ObjectVersion, WatchLogContent};
+use crate::workload::{CHANGED, MADE, PARTS, RECONCILED, RESIZED, RESUMED, STEADY, SUBS, TICK};
 
 const NAME: &str = "here/w1";
 const PID: i32 = 7;
@@ -32,7 +32,7 @@ pub(super) fn claims_of(story: &Story) -> Vec<Claim> {
 fn state(edit: u64) -> DigestedState {
     DigestedState {
         whole: format!("whole {edit}"),
-        size: format!("size {edit}"),
+        size: edit.to_string(),
         gold: false,
         edit,
     }
@@ -49,6 +49,20 @@ fn version(number: u64, edit: u64, base: Option<u64>) -> ObjectVersion {
         records: BTreeMap::new(),
         held: true,
         deleting: false,
+    }
+}
+
+fn child(number: u64, edit: u64) -> ChildVersion {
+    ChildVersion {
+        at: 0,
+        uid: format!("c{number}"),
+        namespace: "here".to_owned(),
+        name: format!("w1-u1-{number}"),
+        version: 15,
+        owner: "u1".to_owned(),
+        number,
+        edit: Some(edit),
+        gone: false,
     }
 }
 
@@ -74,7 +88,9 @@ impl Story {
             evidence: Evidence {
                 lives: vec![life(PID, 0)],
                 pids: vec![PID],
+                quiet_from: REST / 2,
                 rest: REST,
+                has_children: true,
                 watch: WatchLogContent {
                     versions: vec![version(10, 1, None), rest.clone()],
                     gaps: 0,
@@ -92,6 +108,8 @@ impl Story {
             story.call(handler, 10, 1, 11 + number as u64, LoggedStep::Success);
         }
         story.close(parent, 20 * SECOND, LoggedStep::Success);
+        story.call(RECONCILED, 19, 1, 20, LoggedStep::Success);
+        story = story.with_child(0, 1);
         story.open(STEADY, 20, 1, 21 * SECOND);
         let last = REST / SECOND - 2;
         story.call(TICK, 20, 1, last, LoggedStep::Success);
@@ -113,11 +131,30 @@ impl Story {
         self
     }
 
+    /// With a child at rest.
+    pub(super) fn with_child(mut self, number: u64, edit: u64) -> Self {
+        let child = child(number, edit);
+        self.evidence.children.insert(child.uid.clone(), child);
+        self
+    }
+
+    /// A child was deleted after the last call.
+    pub(super) fn child_deleted(mut self, number: u64) -> Self {
+        self.evidence.child_watch.versions.push(ChildVersion {
+            at: 50 * SECOND,
+            version: 25,
+            gone: true,
+            ..child(number, 1)
+        });
+        self
+    }
+
     /// The object has another state at the end.
     pub(super) fn edited(mut self) -> Self {
         self.rest_at(version(30, 2, Some(2)));
         self.probe("whole 2");
-        self
+        self.evidence.children.clear();
+        self.with_child(0, 2).with_child(1, 2)
     }
 
     /// The object had another state for a while, which one handler has handled; it has returned.
@@ -228,7 +265,7 @@ impl Story {
             at: REST,
             pid,
             tasks: 1,
-            index: [(NAME.to_owned(), whole.to_owned())].into(),
+            index: [(NAME.to_owned(), IndexedState::Digest(whole.to_owned()))].into(),
         };
         self.evidence.journal.lines.push(JournalLine::Probe(probe));
     }

@@ -46,6 +46,7 @@ pub(super) async fn definition(stage: &Stage) -> Result<(), TestFailure> {
 pub(super) async fn namespace(stage: &Stage) -> Result<(), TestFailure> {
     let namespaces: Api<Namespace> = Api::all(stage.sandbox.client());
     let (name, params) = (stage.second_namespace(), DeleteParams::default());
+    stage.note_namespace_deleted(&name);
     until_done(async || match namespaces.delete(&name, &params).await {
         Err(kube::Error::Api(status)) => status.is_not_found(),
         _ => false,

@@ -542,6 +542,11 @@ fn never_again(widgets: Widgets) -> Widgets {
             |(), cx| {
                 Box::pin(async move {
                     note_action("monitor", cx.name(), "runs");
+                    // The mark is a change only after the creation was handled.
+                    let handled = "kopf.zalando.org/last-handled-configuration";
+                    while cx.raw()["metadata"]["annotations"][handled].is_null() {
+                        tokio::time::sleep(Duration::from_millis(100)).await;
+                    }
                     cx.patch().annotate("monitor-never-again", "yes");
                     Ok(())
                 })

@@ -1,3 +1,5 @@
+import asyncio
+
 import kopf
 from journal import WIDGETS, called, note
 
@@ -15,6 +17,9 @@ def resize(**kwargs):
 
 
 @kopf.daemon(*WIDGETS, labels={"monitored": kopf.PRESENT}, annotations={"monitor-never-again": kopf.ABSENT})
-async def monitor(name, patch, **_):
+async def monitor(name, patch, annotations, **_):
     note({"handler": "monitor", "object": name, "does": "runs"})
+    # The mark is a change only after the creation was handled.
+    while "kopf.zalando.org/last-handled-configuration" not in annotations:
+        await asyncio.sleep(0.1)
     patch.metadata.annotations["monitor-never-again"] = "yes"

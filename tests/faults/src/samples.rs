@@ -1,0 +1,250 @@
+//! What the operator uses and how late it is, over time: measured while a run goes on, and written
+//! as CSV and as a plot again and again, so that a run that is cut off leaves what it has.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{fs, io};
+
+use tokio::time::{Instant, sleep};
+
+use crate::clock::{self, SECOND};
+use crate::footprint::Footprint;
+use crate::journal::{CallLine, JournalLine, JournalTail, LoggedStep};
+use crate::plot;
+use crate::stage::Stage;
+use crate::watch_log::{ObjectVersion, WatchLog};
+use crate::workload::CHANGED;
+
+/// The interval of samples.
+const SAMPLE_EVERY: Duration = Duration::from_secs(5);
+
+/// The number of samples between two writes of the files.
+const WRITE_EVERY: usize = 6;
+
+/// The first line of the CSV file.
+const HEADER: &str = "seconds,pid,memory_kib,descriptors,threads,tasks,handled,latency_median_ms,\
+                      latency_max_ms,unhandled,lag_ms\n";
+
+/// One measurement.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct LoadSample {
+    /// Seconds from the first measurement.
+    pub(crate) seconds: f64,
+    pub(crate) pid: i32,
+    pub(crate) footprint: Footprint,
+    /// The edits that were handled since the last sample.
+    pub(crate) handled: usize,
+    /// Milliseconds from an edit to the end of the handler of changes for it.
+    pub(crate) latency_median: u64,
+    pub(crate) latency_max: u64,
+    /// The objects whose last edit is not handled yet.
+    pub(crate) unhandled: usize,
+    /// The age of the oldest of these edits, in milliseconds.
+    pub(crate) lag: u64,
+}
+
+/// The last edit of each object, and whether it is handled.
+#[derive(Debug, Default)]
+struct OpenEdits {
+    /// For each object its newest state, and the time of the edit unless it is handled.
+    objects: BTreeMap<String, (String, Option<u64>)>,
+    /// The last end of the handler of changes for each object: the state and the time.
+    ends: BTreeMap<String, (String, u64)>,
+    /// The latencies since the last sample, in microseconds.
+    latencies: Vec<u64>,
+}
+
+/// The files of a run.
+#[derive(Clone, Debug)]
+pub(crate) struct SampleFiles {
+    pub(crate) table: PathBuf,
+    pub(crate) plot: PathBuf,
+}
+
+/// Measures for as long as this is polled.
+pub(crate) async fn sample(
+    stage: &Stage,
+    log: &WatchLog<ObjectVersion>,
+    files: &SampleFiles,
+) -> io::Result<()> {
+    let begun = Instant::now();
+    let (mut journal, mut edits) = (JournalTail::open(&stage.journal)?, OpenEdits::default());
+    let (mut seen, mut tasks) = (0, BTreeMap::<i32, usize>::new());
+    let mut samples: Vec<LoadSample> = Vec::new();
+    loop {
+        sleep(SAMPLE_EVERY).await;
+        for version in log.since(seen) {
+            edits.note(&version);
+            seen += 1;
+        }
+        for line in journal.read()?.lines {
+            match line {
+                JournalLine::Call(call) => edits.note_call(&call),
+                JournalLine::Probe(probe) => drop(tasks.insert(probe.pid, probe.tasks)),
+            }
+        }
+        // A process that has just died has nothing to measure.
+        let pid = stage.pids().await.first().copied();
+        let footprint = pid.and_then(|pid| {
+            let tasks = tasks.get(&pid).copied().unwrap_or_default();
+            Footprint::of(pid, tasks).ok()
+        });
+        if let (Some(pid), Some(footprint)) = (pid, footprint) {
+            samples.push(LoadSample {
+                seconds: begun.elapsed().as_secs_f64(),
+                pid,
+                footprint,
+                ..edits.take(clock::now())
+            });
+        }
+        if samples.len().is_multiple_of(WRITE_EVERY) {
+            files.write(&samples)?;
+        }
+    }
+}
+
+// === impl OpenEdits ===
+
+impl OpenEdits {
+    fn note(&mut self, version: &ObjectVersion) {
+        if version.deleting {
+            self.objects.remove(&version.uid);
+            self.ends.remove(&version.uid);
+            return;
+        }
+        let whole = &version.state.whole;
+        let first = || (whole.clone(), Some(version.at));
+        let known = self
+            .objects
+            .entry(version.uid.clone())
+            .or_insert_with(first);
+        if known.0 != *whole {
+            *known = first();
+        }
+        // The watch of the suite may be later than the operator.
+        let ended = self.ends.get(&version.uid);
+        let ended = ended.filter(|(state, at)| state == whole && *at > version.at);
+        if let (Some((_, ended)), Some(edited)) = (ended, known.1) {
+            known.1 = None;
+            self.latencies.push(ended.saturating_sub(edited));
+        }
+    }
+
+    /// Notes the end of a call. Edits that were followed by others before that do not count.
+    fn note_call(&mut self, call: &CallLine) {
+        let ended = matches!(call.step, LoggedStep::Success | LoggedStep::Failure);
+        if !ended || call.handler != CHANGED {
+            return;
+        }
+        let end = (call.state.whole.clone(), call.at);
+        self.ends.insert(call.uid.clone(), end);
+        let known = self.objects.get_mut(&call.uid);
+        if let Some(known) = known.filter(|known| known.0 == call.state.whole)
+            && let Some(edited) = known.1.take()
+        {
+            self.latencies.push(call.at.saturating_sub(edited));
+        }
+    }
+
+    /// What is known since the last sample, without what the process uses.
+    fn take(&mut self, now: u64) -> LoadSample {
+        let mut latencies = std::mem::take(&mut self.latencies);
+        latencies.sort_unstable();
+        let open = self.objects.values().filter_map(|(_, edited)| *edited);
+        let oldest = open.clone().min();
+        let milliseconds = |time: u64| time * 1000 / SECOND;
+        let at = |index: usize| latencies.get(index).copied().map_or(0, milliseconds);
+        LoadSample {
+            handled: latencies.len(),
+            latency_median: at(latencies.len() / 2),
+            latency_max: at(latencies.len().saturating_sub(1)),
+            unhandled: open.count(),
+            lag: oldest.map_or(0, |edited| milliseconds(now.saturating_sub(edited))),
+            ..LoadSample::default()
+        }
+    }
+}
+
+// === impl SampleFiles ===
+
+impl SampleFiles {
+    fn write(&self, samples: &[LoadSample]) -> io::Result<()> {
+        let mut table = HEADER.to_owned();
+        for sample in samples {
+            let uses = &sample.footprint;
+            // Writing to a string does not fail.
+            let _ = writeln!(
+                table,
+                "{:.0},{},{},{},{},{},{},{},{},{},{}",
+                sample.seconds,
+                sample.pid,
+                uses.memory,
+                uses.descriptors,
+                uses.threads,
+                uses.tasks,
+                sample.handled,
+                sample.latency_median,
+                sample.latency_max,
+                sample.unhandled,
+                sample.lag
+            );
+        }
+        replace(&self.table, &table)?;
+        replace(&self.plot, &plot::of(samples))
+    }
+}
+
+/// Replaces a file at once: the run may end at any moment.
+fn replace(path: &Path, content: &str) -> io::Result<()> {
+    let unfinished = path.with_extension("unfinished");
+    fs::write(&unfinished, content)?;
+    fs::rename(&unfinished, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn version(at: u64, edit: u64) -> ObjectVersion {
+        let object = json!({"metadata": {"uid": "u"}, "spec": {"edit": edit}});
+        ObjectVersion {
+            at,
+            ..ObjectVersion::of(&object)
+        }
+    }
+
+    fn ended(at: u64, edit: u64) -> CallLine {
+        CallLine {
+            at,
+            pid: 1,
+            born: 0,
+            call: 0,
+            step: LoggedStep::Success,
+            handler: CHANGED.to_owned(),
+            retry: 0,
+            uid: "u".to_owned(),
+            name: "w".to_owned(),
+            version: 1,
+            state: version(at, edit).state,
+        }
+    }
+
+    #[test]
+    fn the_latency_counts_from_the_last_edit_to_the_end_of_its_handler() {
+        let mut edits = OpenEdits::default();
+        edits.note(&version(SECOND, 1));
+        edits.note(&version(2 * SECOND, 2));
+        edits.note_call(&ended(3 * SECOND, 1));
+        let sample = edits.take(4 * SECOND);
+        assert_eq!((sample.handled, sample.unhandled, sample.lag), (0, 1, 2000));
+        edits.note_call(&ended(5 * SECOND, 2));
+        edits.note_call(&ended(6 * SECOND, 2));
+        let sample = edits.take(7 * SECOND);
+        assert_eq!((sample.handled, sample.latency_max), (1, 3000));
+        assert_eq!((sample.unhandled, sample.lag), (0, 0));
+    }
+}

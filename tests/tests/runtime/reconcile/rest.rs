@@ -1,0 +1,118 @@
+//! At rest: no request is made for what is already so, not even after a restart.
+
+use std::time::Duration;
+
+use http::Method;
+use kopf_tests::{FaultProxy, TestResult};
+use serde_json::json;
+
+use super::{config_maps, kept_maps, reconcile, reported, wait_for_size};
+use crate::fixture::HandlerFixture;
+
+/// The writes that an operator has sent for its objects and their children. Events, and the
+/// peering that an operator renews while it runs, are not among them.
+fn writes(proxy: &FaultProxy) -> Vec<String> {
+    let requests = proxy.requests().into_iter();
+    let is_for_objects = |uri: &str| !uri.contains("/events") && !uri.contains("kopfpeerings");
+    let writes = requests.filter(|it| it.method != Method::GET && is_for_objects(&it.uri));
+    writes
+        .map(|it| format!("{} {}", it.method, it.uri))
+        .collect()
+}
+
+/// The reads of single objects.
+fn reads(proxy: &FaultProxy) -> Vec<String> {
+    let requests = proxy.requests().into_iter();
+    let reads = requests.filter(|it| {
+        let is_single = it.uri.contains("/configmaps/") || it.uri.contains("/widgets/");
+        it.method == Method::GET && is_single
+    });
+    reads.map(|it| it.uri).collect()
+}
+
+#[tokio::test]
+async fn what_is_already_so_costs_no_request_even_after_a_restart() -> TestResult {
+    let mut fixture = HandlerFixture::new("at-rest").await?;
+    let handlers = kept_maps(&fixture, reconcile());
+    let (proxy, operator) = fixture.start_through_proxy(handlers).await?;
+    let body = json!({"spec": {"maps": {"a": {"size": "1"}, "b": {"size": "2"}}}});
+    fixture.objects.create("one", body).await?;
+    reported(&mut fixture, "one: created").await;
+    fixture
+        .objects
+        .wait_until("one", "the complete call is recorded", |it| {
+            let annotations = it.metadata.annotations.as_ref();
+            annotations.is_some_and(|it| it.values().any(|text| text.contains("ConfigMap")))
+        })
+        .await?;
+    let sent = writes(&proxy);
+    let patches = sent.iter().filter(|it| it.contains("/configmaps/")).count();
+    assert_eq!(patches, 2, "{sent:?}");
+
+    // What another client adds is not ours: the call needs no write.
+    let maps = config_maps(&fixture).await?;
+    maps.merge("a", json!({"data": {"theirs": "x"}})).await?;
+    reported(&mut fixture, "one: child a").await;
+    fixture
+        .objects
+        .merge("one", json!({"metadata": {"labels": {"touched": "yes"}}}))
+        .await?;
+    // The labels of the owner are those of its children.
+    reported(&mut fixture, "one: changed").await;
+    let sent = writes(&proxy);
+    let patches = sent.iter().filter(|it| it.contains("/configmaps/")).count();
+    assert_eq!(patches, 4, "{sent:?}");
+    operator.stop().await?;
+
+    let handlers = kept_maps(&fixture, reconcile());
+    let (proxy, operator) = fixture.start_through_proxy(handlers).await?;
+    reported(&mut fixture, "one: listed").await;
+    // A change of the owner passes through the same queue: its call is after the first one.
+    let patch = json!({"spec": {"other": 1}});
+    fixture.objects.merge("one", patch).await?;
+    reported(&mut fixture, "one: changed").await;
+    operator.stop().await?;
+    assert_eq!(writes(&proxy), [""; 0]);
+    assert_eq!(reads(&proxy), [""; 0]);
+    wait_for_size(&maps, "a", "1").await
+}
+
+#[tokio::test]
+async fn a_change_of_a_child_needs_no_request_for_its_owner() -> TestResult {
+    let mut fixture = HandlerFixture::new("owner-known").await?;
+    let handlers = kept_maps(&fixture, reconcile());
+    let (proxy, operator) = fixture.start_through_proxy(handlers).await?;
+    let body = json!({"spec": {"maps": {"a": {"size": "1"}}}});
+    fixture.objects.create("one", body).await?;
+    reported(&mut fixture, "one: created").await;
+    let maps = config_maps(&fixture).await?;
+    let before = reads(&proxy).len();
+    maps.delete("a").await?;
+    reported(&mut fixture, "one: child a").await;
+    wait_for_size(&maps, "a", "1").await?;
+    let after = reads(&proxy);
+    assert!(
+        !after[before..].iter().any(|it| it.contains("/widgets/")),
+        "{after:?}"
+    );
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn an_interval_calls_again_and_changes_of_the_status_only_if_asked_for() -> TestResult {
+    let mut fixture = HandlerFixture::new("interval").await?;
+    let handler = reconcile()
+        .interval(Duration::from_millis(200))
+        .on_status_changes();
+    let handlers = kept_maps(&fixture, handler);
+    let operator = fixture.start(handlers).await?;
+    fixture.objects.create("one", json!({"spec": {}})).await?;
+    reported(&mut fixture, "one: created").await;
+    reported(&mut fixture, "one: interval").await;
+    fixture
+        .objects
+        .merge_status("one", json!({"phase": "new"}))
+        .await?;
+    reported(&mut fixture, "one: changed").await;
+    operator.stop().await
+}
