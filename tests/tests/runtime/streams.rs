@@ -83,7 +83,7 @@ async fn a_list_restarts_when_the_continue_token_has_expired() -> TestResult {
         .map(|request| request.status)
         .collect();
     let (ok, gone) = (Some(StatusCode::OK), Some(StatusCode::GONE));
-    // The server may end the watch of a new kind early: then a further list follows.
+    // A further list may follow, when the server ends the watch.
     assert!(
         lists.windows(4).any(|pages| pages == [gone, ok, ok, ok]),
         "from the first page again: {lists:?}"
