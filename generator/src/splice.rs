@@ -3,13 +3,15 @@
 //! It parses the file and inserts at byte offsets, so comments, line endings and a byte-order mark
 //! stay as they are.
 
+mod depth;
+
 use std::ops::Range;
 
-use proc_macro2::{LexError, Span, TokenStream, TokenTree};
+use proc_macro2::{LexError, Span, TokenStream};
 use syn::spanned::Spanned as _;
 
-/// The deepest nesting of brackets, as in rustc: the parser needs stack for each level.
-const DEEPEST: usize = 128;
+pub(crate) use self::depth::too_deep;
+use self::depth::{DEEPEST, LONGEST};
 
 /// A parsed file of the user.
 pub struct UserSource<'a> {
@@ -61,24 +63,6 @@ pub struct SyntaxError {
     pub offset: usize,
 }
 
-/// The first opening bracket that is too deep for a parser.
-pub(crate) fn too_deep(tokens: TokenStream) -> Option<Span> {
-    let mut open = vec![tokens.into_iter()];
-    while let Some(tokens) = open.last_mut() {
-        match tokens.next() {
-            None => {
-                open.pop();
-            }
-            Some(TokenTree::Group(group)) if open.len() > DEEPEST => {
-                return Some(group.span_open());
-            }
-            Some(TokenTree::Group(group)) => open.push(group.stream().into_iter()),
-            Some(_) => {}
-        }
-    }
-    None
-}
-
 // === impl UserSource ===
 
 impl<'a> UserSource<'a> {
@@ -92,7 +76,9 @@ impl<'a> UserSource<'a> {
         let tokens: Result<TokenStream, LexError> = text[start..].parse();
         let tokens = tokens.map_err(|error| failed(error.into()))?;
         if let Some(place) = too_deep(tokens.clone()) {
-            let message = format!("nested more than {DEEPEST} levels deep");
+            let message = format!(
+                "more than {DEEPEST} levels of brackets, or more than {LONGEST} tokens in an expression"
+            );
             return Err(failed(syn::Error::new(place, message)));
         }
         let file = syn::parse2(tokens).map_err(failed)?;

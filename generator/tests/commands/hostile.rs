@@ -164,3 +164,36 @@ fn a_predicate_that_is_no_function_is_called_by_its_key() {
     shell.manifest("      - {on: create, fn: create, when: \"not a fn\"}\n");
     insta::assert_snapshot!(shell.run(&["generate"]));
 }
+
+#[test]
+fn a_rust_file_with_endless_expressions_is_an_error_of_that_file() {
+    let shell = Shell::new();
+    shell.write("crd.yaml", CRD);
+    let output = new_with(&shell, "crd.yaml", &[]);
+    assert!(output.starts_with("exit 0"), "{output}");
+    let file = "op/src/handlers/widget.rs";
+    let before = shell.read(file);
+    for (start, repeated, end) in [
+        ("const A: bool = ", "!", "true;"),
+        ("const A: ", "&", "u8 = 1;"),
+        ("type A = ", "fn() -> ", "u8;"),
+        ("fn a() { b", " = b", "; }"),
+        ("fn a() { ", "return ", "; }"),
+        ("fn a() { b", " = {}", "; }"),
+        ("fn a() { ", "if b {} else ", "{} }"),
+        ("fn a() { b", ".c()", "; }"),
+    ] {
+        for (count, expected) in [(1_000, "exit 0"), (100_000, "exit 1")] {
+            let text = format!("{before}{start}{}{end}\n", repeated.repeat(count));
+            shell.write(file, &text);
+            let output = shell.run(&["generate", "--manifest", "op"]);
+            assert!(output.starts_with(expected), "{repeated}: {output}");
+            assert_eq!(expected == "exit 1", output.contains("4096 tokens"));
+            assert_eq!(shell.read(file), text);
+        }
+    }
+    let lines = "/// A long text.\n".repeat(10_000);
+    shell.write(file, &format!("{before}{lines}fn a() {{}}\n"));
+    let output = shell.run(&["generate", "--manifest", "op"]);
+    assert!(output.starts_with("exit 0"), "{output}");
+}

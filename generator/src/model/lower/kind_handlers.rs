@@ -145,17 +145,17 @@ impl KindLowering<'_> {
         if !self.is_only_reconcile(handler, written, known) {
             return false;
         }
-        let Some((_, first)) = known
-            .iter()
-            .find(|(other, _)| other.full_id() == handler.full_id())
-        else {
+        let id = handler.full_id();
+        // The start is compared first: it needs no new text for each of many handlers.
+        let is_same = |other: &Handler| id.starts_with(&other.id) && other.full_id() == id;
+        let Some((_, first)) = known.iter().find(|(other, _)| is_same(other)) else {
             return true;
         };
         let name = |section: &HandlerSection| section.id.as_ref().unwrap_or(&section.function).span;
         self.diagnostics.push(
             Diagnostic::error(
                 Code::DuplicateHandler,
-                format!("two handlers have the id `{}`", handler.full_id()),
+                format!("two handlers have the id `{id}`"),
             )
             .at(self.source, name(written), "the same id again")
             .at(self.source, name(first), "first used here")
@@ -176,8 +176,10 @@ impl KindLowering<'_> {
         known: &[(Handler, &HandlerSection)],
     ) -> bool {
         let reconciles = |handler: &Handler| matches!(handler.cause, HandlerCause::Reconcile(_));
-        let mut others = known.iter().filter(|(other, _)| reconciles(other));
-        let Some((_, first)) = others.next().filter(|_| reconciles(handler)) else {
+        if !reconciles(handler) {
+            return true;
+        }
+        let Some((_, first)) = known.iter().find(|(other, _)| reconciles(other)) else {
             return true;
         };
         let message = format!("{} has two `reconcile` handlers", self.kind.kind);
