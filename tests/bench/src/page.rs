@@ -128,7 +128,7 @@ async fn idle(options: &Options, sandbox: &Sandbox, objects: &Objects) -> TestRe
     for page in [PageUse::Off, PageUse::Closed, PageUse::Open] {
         let operator = PagedOperator::start(sandbox, page).await?;
         if page != PageUse::Off {
-            operator.wait_for("idle", options.objects).await?;
+            operator.wait_for("handled", options.objects).await?;
         }
         if page == PageUse::Open {
             let opened = Browser::start().await?;
