@@ -54,6 +54,9 @@ pub(super) struct ReconcileMemory {
     pending: ReconcileReasons,
     /// The time of the next call, if nothing happens before.
     next: Option<(Moment, ReconcileReason)>,
+    /// Whether the last call is to be repeated. Its record says so, too, and other clients may
+    /// remove that.
+    has_failed: bool,
     /// Whether the object needs our finalizer before its next child can be made.
     wants_finalizer: bool,
 }
@@ -161,6 +164,12 @@ impl ReconcileMemory {
     pub(super) fn drop_seen(&mut self) {
         self.seen = None;
         self.next = None;
+        self.has_failed = false;
+    }
+
+    /// Notes that the last call is to be repeated, or that a limit forbids it.
+    pub(super) fn set_failed(&mut self, has_failed: bool) {
+        self.has_failed = has_failed;
     }
 
     pub(super) fn wants_finalizer(&self) -> bool {
@@ -201,7 +210,7 @@ impl ReconcileMemory {
             reasons.add(ReconcileReason::Changed);
         }
         reasons.absorb(self.pending.clone());
-        if failing.is_some() {
+        if failing.is_some() || self.has_failed {
             reasons.add(ReconcileReason::Failed);
         }
         match &self.next {
@@ -228,7 +237,8 @@ impl ReconcileMemory {
     ) {
         self.seen = Some(digest);
         self.next = None;
-        if !consequence.is_final() {
+        self.has_failed = !consequence.is_final();
+        if self.has_failed {
             return;
         }
         self.pending = ReconcileReasons::default();

@@ -10,7 +10,10 @@ use crate::{
     cause::detect::EventKind,
     children::reasons::ReconcileReason,
     handler::Trigger,
-    machine::{memory::NewestEvent, now::Now, reconcile::StatusChanges, request::PatchContent},
+    machine::{
+        answer::RequestFailure, memory::NewestEvent, now::Now, reconcile::StatusChanges,
+        request::PatchContent,
+    },
     object::{patch::apply_merge, resource_version::ResourceVersion},
 };
 
@@ -37,6 +40,8 @@ struct Owner {
     edits_during_calls: Vec<u64>,
     /// Whether there is a child that owner references do not reach.
     has_far_child: bool,
+    /// Whether calls patch the status, which the API server rejects.
+    status_rejected: bool,
 }
 
 impl Owner {
@@ -74,6 +79,7 @@ impl Owner {
             last_success: None,
             edits_during_calls: Vec::new(),
             has_far_child: false,
+            status_rejected: false,
         }
     }
 
@@ -189,9 +195,13 @@ impl Owner {
                 if let Some(size) = self.edits_during_calls.pop() {
                     self.edit(&json!({"spec": {"size": size}}));
                 }
+                let mut writes = ObjectPatch::new();
+                if self.status_rejected {
+                    writes.merge(json!({"status": {"phase": "x"}}));
+                }
                 ObjectInput::ReconcileCalled(ReconcileResult {
                     outcome,
-                    writes: ObjectPatch::new(),
+                    writes,
                     again: None,
                     out_of_reach: self.needs_finalizer,
                     needs_finalizer: self.needs_finalizer && !is_held,
@@ -202,6 +212,20 @@ impl Owner {
                 let success = self.last_success.as_mut();
                 success.expect("only a success deletes").1 = true;
                 ObjectInput::Pruned(self.pruned.clone())
+            }
+            ObjectEffect::Send(ObjectRequest::Patch {
+                content: PatchContent::Merge(patch),
+                ..
+            }) if !patch["status"].is_null() && self.status_rejected => {
+                self.done.push("rejected".to_owned());
+                ObjectInput::Answer(Answer::Failed(RequestFailure::Status {
+                    code: 422,
+                    message: "no".to_owned(),
+                    retry_after: None,
+                }))
+            }
+            ObjectEffect::Send(ObjectRequest::Get) => {
+                ObjectInput::Answer(Answer::Object(Arc::new(self.object.clone())))
             }
             ObjectEffect::Send(ObjectRequest::Patch { content, .. }) => {
                 self.done.push("wrote".to_owned());
@@ -320,6 +344,49 @@ fn a_failed_call_prunes_nothing_and_is_repeated() {
     let done = owner.take();
     assert_eq!(done[0], "reconciled 1 for [Asked, Failed]");
     assert_eq!(done[1..], ["pruned", "wrote"]);
+}
+
+#[test]
+fn a_failed_call_whose_record_another_client_removes_is_repeated() {
+    let mut owner = Owner::new(&[]);
+    owner.results.push(failure());
+    owner.event();
+    assert_eq!(owner.take(), ["reconciled 1 for [Created]", "wrote"]);
+    owner.edit(&json!({"metadata": {"annotations": null}}));
+    let plan = owner.event();
+    owner.pass_time(plan);
+    let done = owner.take();
+    assert_eq!(done, ["reconciled 1 for [Failed]", "pruned", "wrote"]);
+}
+
+#[test]
+fn a_call_whose_patch_is_rejected_is_repeated_though_its_record_is_removed() {
+    let mut owner = Owner::new(&[]);
+    owner.status_rejected = true;
+    owner.event();
+    let done = owner.take();
+    let expected = ["reconciled 1 for [Created]", "pruned", "rejected", "wrote"];
+    assert_eq!(done, expected);
+    owner.status_rejected = false;
+    owner.edit(&json!({"metadata": {"annotations": null}}));
+    let plan = owner.event();
+    owner.pass_time(plan);
+    let done = owner.take();
+    assert_eq!(done, ["reconciled 1 for [Failed]", "pruned", "wrote"]);
+}
+
+#[test]
+fn a_failed_call_that_a_limit_forbids_is_not_repeated() {
+    let mut owner = Owner::new(&[]);
+    let spec = Arc::make_mut(&mut owner.rules.spec);
+    spec.policy.timeout = Some(Duration::from_secs(100));
+    owner.results.push(failure());
+    owner.event();
+    owner.take();
+    owner.now.wall += Duration::from_secs(200);
+    owner.now.steady += Duration::from_secs(200);
+    assert_eq!(owner.call(BatchSummary::default()), NextCall::AwaitChange);
+    assert_eq!(owner.take(), ["wrote"]);
 }
 
 #[test]

@@ -87,7 +87,7 @@ impl<'o, K> ObjectMachine<'o, K> {
                             stored,
                             before,
                         };
-                        return self.begin_reconcile(turn, now);
+                        return self.begin_reconcile(memory, turn, now);
                     }
                     ReconcileDue::After(delay) => TurnResult::Sleep(delay),
                     ReconcileDue::Never => TurnResult::Done,
@@ -104,10 +104,16 @@ impl<'o, K> ObjectMachine<'o, K> {
     }
 
     /// Makes the call, unless a limit forbids it.
-    fn begin_reconcile(&mut self, mut turn: ReconcileTurn<'o>, now: &Now) {
+    fn begin_reconcile(
+        &mut self,
+        memory: &mut ObjectMemory<K>,
+        mut turn: ReconcileTurn<'o>,
+        now: &Now,
+    ) {
         let runtime = turn.before.runtime(now.wall);
         let policy = &turn.rules.spec.policy;
         if let Err(limit) = policy.allow(turn.before.retries, runtime) {
+            memory.reconcile().set_failed(false);
             let outcome = Outcome::Error(HandlerFailure::Exhausted(limit));
             let backoff = self.rules.default_backoff;
             turn.end(outcome, ObjectPatch::new(), true, backoff, now.wall);
@@ -236,6 +242,10 @@ impl<'o, K> ObjectMachine<'o, K> {
         let outcome = Outcome::Error(HandlerFailure::Other { message });
         let backoff = self.rules.default_backoff;
         turn.end(outcome, ObjectPatch::new(), false, backoff, now.wall);
+        if let ReconcileStep::Report(reported) = &turn.step {
+            let is_repeated = !reported.consequence.is_final();
+            memory.reconcile().set_failed(is_repeated);
+        }
         self.phase = Phase::ReconcileTurn(Box::new(turn));
     }
 }
