@@ -2,6 +2,7 @@
 
 pub mod desired;
 pub mod fields;
+pub mod in_flight;
 pub mod options;
 pub mod prune;
 pub mod reasons;

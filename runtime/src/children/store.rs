@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use kopf_core::children::fields::FieldOwnership;
+use kopf_core::children::in_flight::ChildInFlight;
 use kopf_core::children::options::{ChildContents, Pruning};
 use kopf_core::children::prune::KnownChild;
 use kopf_core::children::reasons::{ReconcileReason, RelatedObject};
@@ -42,8 +43,8 @@ struct OwnerEntry {
     key: Option<Arc<ObjectKey>>,
     latest: Option<(Arc<RawValue>, Option<ResourceVersion>)>,
     children: BTreeMap<ChildIdentity, StoredChild>,
-    /// Children that are being applied; whether a newer state arrived meanwhile.
-    in_flight: BTreeMap<ChildIdentity, Option<ResourceVersion>>,
+    /// Children that are being applied.
+    in_flight: BTreeMap<ChildIdentity, ChildInFlight>,
     takebacks: BTreeMap<ChildIdentity, Takebacks>,
     conflicts: BTreeMap<ChildIdentity, ConflictNote>,
     news: VecDeque<ChildEvent>,
@@ -185,11 +186,15 @@ impl ChildStore {
         if keeps_news {
             entry.push_news(&child, false);
         }
-        self.owner_of.insert(uid, owner);
         let version = child.version.clone();
         entry.children.insert(identity.clone(), child);
-        if let Some(newest) = entry.in_flight.get_mut(identity) {
-            *newest = version;
+        let in_flight = entry.in_flight.get_mut(identity);
+        let is_in_flight = in_flight.is_some();
+        if let Some(in_flight) = in_flight {
+            in_flight.observe(&uid, version);
+        }
+        self.owner_of.insert(uid, owner);
+        if is_in_flight {
             return None;
         }
         entry.requeue(kind, identity)
@@ -203,6 +208,9 @@ impl ChildStore {
     ) -> Option<OwnerRequeue> {
         let owner = self.owner_of.remove(uid)?;
         let entry = self.owners.get_mut(&owner)?;
+        if let Some(in_flight) = entry.in_flight.get_mut(identity) {
+            in_flight.remove(uid);
+        }
         let known = entry.children.get(identity).filter(|it| *it.uid == *uid)?;
         let ending = known.ending;
         let known = known.clone();
@@ -234,12 +242,19 @@ impl ChildStore {
         namespace: Option<&str>,
     ) -> Vec<OwnerRequeue> {
         let mut requeues = Vec::new();
+        let is_of_list = |identity: &ChildIdentity| {
+            identity.kind == kind.index
+                && (namespace.is_none() || identity.namespace.as_deref() == namespace)
+        };
         for entry in self.owners.values_mut() {
+            for (identity, in_flight) in &mut entry.in_flight {
+                let known = entry.children.get(identity);
+                if is_of_list(identity) && !known.is_some_and(|it| it.watched) {
+                    in_flight.miss();
+                }
+            }
             let unlisted = entry.children.iter().filter(|(identity, child)| {
-                identity.kind == kind.index
-                    && (namespace.is_none() || identity.namespace.as_deref() == namespace)
-                    && !child.watched
-                    && !entry.in_flight.contains_key(identity)
+                is_of_list(identity) && !child.watched && !entry.in_flight.contains_key(*identity)
             });
             let unlisted: Vec<ChildIdentity> = unlisted.map(|(it, _)| it.clone()).collect();
             for identity in unlisted {
@@ -266,7 +281,8 @@ impl ChildStore {
     /// Begins an application: the event that it causes does not call for the owner.
     pub(super) fn begin_apply(&mut self, owner: &str, identity: &ChildIdentity) {
         let entry = self.owners.entry(owner.into()).or_default();
-        entry.in_flight.insert(identity.clone(), None);
+        let in_flight = ChildInFlight::default();
+        entry.in_flight.insert(identity.clone(), in_flight);
     }
 
     /// Ends an application, with the child as the API server has it then.
@@ -278,23 +294,22 @@ impl ChildStore {
         applied: Option<(StoredChild, &str)>,
     ) -> Option<OwnerRequeue> {
         let entry = self.owners.get_mut(owner)?;
-        let seen = entry.in_flight.remove(identity)?;
+        let in_flight = entry.in_flight.remove(identity)?;
         let Some((mut child, digest)) = applied else {
-            return seen.and_then(|_| entry.requeue(kind, identity));
+            return entry
+                .requeue(kind, identity)
+                .filter(|_| in_flight.has_news());
         };
         entry.conflicts.remove(identity);
-        let is_newer = match (&seen, &child.version) {
-            (Some(seen), Some(applied)) => !seen.is_not_newer_than(applied),
-            _ => false,
-        };
-        if is_newer {
+        if !in_flight.is_newest(&child.uid, child.version.as_ref()) {
             return entry.requeue(kind, identity);
         }
+        let seen = in_flight.seen();
         child.fields_after_apply = child.fields.as_ref().map(|fields| fields_digest(fields));
         child.fields = None;
         child.in_sync = Some(digest.into());
         // The event may have come before the answer; its handlers want to know of it.
-        child.announced = seen.is_some() && seen == child.version;
+        child.announced = seen.is_some() && seen == child.version.as_ref();
         let former = entry.children.get(identity);
         let was_watched = former.is_some_and(|it| it.uid == child.uid && it.watched);
         child.watched = was_watched || seen.is_some();
@@ -661,23 +676,55 @@ mod tests {
         assert!(store.child(OWNER, &identity()).is_none());
     }
 
+    /// The watch sends an event of the child; returns the number of owners to be handled.
+    fn watch(store: &mut ChildStore, event_type: WatchEventType, version: &str) -> usize {
+        let text = serde_json::value::to_raw_value(&child(version)).unwrap();
+        let key = ObjectKey {
+            kind: KindIndex(0),
+            uid: "u-child".into(),
+            namespace: Some("n".into()),
+            name: "a".into(),
+        };
+        let watch_event = WatchEvent {
+            event_type,
+            version: Some(ResourceVersion::new(version)),
+            text: text.into(),
+        };
+        store.observe_child(&kind(), &key, &watch_event, "m").len()
+    }
+
+    /// The answer to an application arrives; returns whether the owner is to be handled.
+    fn answer(store: &mut ChildStore, version: &str) -> bool {
+        let child = StoredChild::read(&kind(), child(version), "m").unwrap();
+        let requeue = store.end_apply(OWNER, &kind(), &identity(), Some((child, "digest")));
+        requeue.is_some()
+    }
+
+    #[test]
+    fn a_child_that_is_deleted_before_the_answer_to_its_application_comes_is_gone() {
+        let mut store = applied();
+        store.begin_apply(OWNER, &identity());
+        watch(&mut store, WatchEventType::Modified, "6");
+        watch(&mut store, WatchEventType::Deleted, "7");
+        assert!(answer(&mut store, "6"), "the owner makes it anew");
+        assert!(store.child(OWNER, &identity()).is_none());
+    }
+
+    #[test]
+    fn a_child_that_a_list_lacks_before_the_answer_to_its_application_comes_may_be_gone() {
+        let mut store = applied();
+        store.drop_unlisted(&kind(), None);
+        store.begin_apply(OWNER, &identity());
+        store.drop_unlisted(&kind(), None);
+        assert!(answer(&mut store, "6"), "the owner looks for it");
+        assert!(store.child(OWNER, &identity()).is_none());
+    }
+
     #[test]
     fn a_child_that_the_watch_knows_stays_until_the_watch_tells_of_its_end() {
         for version in ["4", "5"] {
             let mut store = applied();
-            let text = serde_json::value::to_raw_value(&child(version)).unwrap();
-            let key = ObjectKey {
-                kind: KindIndex(0),
-                uid: "u-child".into(),
-                namespace: Some("n".into()),
-                name: "a".into(),
-            };
-            let watch_event = WatchEvent {
-                event_type: WatchEventType::Listed,
-                version: Some(ResourceVersion::new(version)),
-                text: text.into(),
-            };
-            store.observe_child(&kind(), &key, &watch_event, "m");
+            watch(&mut store, WatchEventType::Listed, version);
             assert_eq!(store.drop_unlisted(&kind(), None).len(), 0, "{version}");
         }
     }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kopf_core::children::desired::DesiredChild;
+use kopf_core::children::in_flight::ChildInFlight;
 use kopf_core::children::options::Pruning;
 use kopf_core::children::prune::{KnownChild, abandoned};
 use kopf_core::children::{APPLIED_ANNOTATION, OWNER_LABEL};
@@ -18,8 +19,8 @@ use super::SimulatedKey;
 pub(crate) struct SimulatedChildren {
     owners: BTreeMap<&'static str, SimulatedOwner>,
     known: BTreeMap<Arc<str>, SimulatedChild>,
-    /// The children that are being applied, with the newest version that came meanwhile.
-    in_flight: BTreeMap<Arc<str>, Option<ResourceVersion>>,
+    /// The children that are being applied.
+    in_flight: BTreeMap<Arc<str>, ChildInFlight>,
 }
 
 /// An object that is handled.
@@ -179,8 +180,8 @@ impl SimulatedChildren {
             is_pruned,
         };
         self.known.insert(Arc::clone(&key.name), child);
-        if let Some(newest) = self.in_flight.get_mut(&key.name) {
-            *newest = version(object);
+        if let Some(in_flight) = self.in_flight.get_mut(&key.name) {
+            in_flight.observe(key.uid, version(object));
             return None;
         }
         self.owner(object)
@@ -188,6 +189,9 @@ impl SimulatedChildren {
 
     /// A child is gone, or is not ours any more; returns the owner that is to be called for it.
     pub(super) fn remove(&mut self, key: &SimulatedKey) -> Option<Arc<SimulatedKey>> {
+        if let Some(in_flight) = self.in_flight.get_mut(&key.name) {
+            in_flight.remove(key.uid);
+        }
         self.known
             .get(&key.name)
             .filter(|known| known.uid == key.uid)?;
@@ -200,7 +204,18 @@ impl SimulatedChildren {
 
     /// An application begins: the event that it causes does not call for the owner.
     pub(super) fn begin_apply(&mut self, name: &Arc<str>) {
-        self.in_flight.insert(Arc::clone(name), None);
+        let in_flight = ChildInFlight::default();
+        self.in_flight.insert(Arc::clone(name), in_flight);
+    }
+
+    /// A list is complete: children that are being applied, and that nothing has brought, may be
+    /// gone before their answers come.
+    pub(super) fn miss_in_flight(&mut self) {
+        for (name, in_flight) in &mut self.in_flight {
+            if !self.known.contains_key(name) {
+                in_flight.miss();
+            }
+        }
     }
 
     /// An application has ended, with this state of the child unless it has failed; returns the
@@ -211,14 +226,12 @@ impl SimulatedChildren {
         name: &Arc<str>,
         applied: Option<&Arc<Value>>,
     ) -> Option<Arc<SimulatedKey>> {
-        let seen = self.in_flight.remove(name)?;
+        let in_flight = self.in_flight.remove(name)?;
         let owner = || self.owners.get(owner.uid).map(|it| Arc::clone(&it.key));
         let Some((applied, key)) = applied.and_then(|it| Some((it, SimulatedKey::of(it)?))) else {
-            return seen.and_then(|_| owner());
+            return owner().filter(|_| in_flight.has_news());
         };
-        if let (Some(seen), Some(applied)) = (&seen, version(applied))
-            && !seen.is_not_newer_than(&applied)
-        {
+        if !in_flight.is_newest(key.uid, version(applied).as_ref()) {
             return owner();
         }
         let child = SimulatedChild {

@@ -102,6 +102,7 @@ impl SimulatedOperator {
             let owner = self.children.remove(&key);
             self.call_owner(owner, &key.name);
         }
+        self.children.miss_in_flight();
     }
 
     fn call_owner(&mut self, owner: Option<Arc<SimulatedKey>>, child: &Arc<str>) {
