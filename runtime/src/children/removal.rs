@@ -2,7 +2,8 @@
 //! where Kubernetes itself does not reach them.
 
 use kopf_core::children::options::Pruning;
-use kopf_core::children::prune::{self, KnownChild};
+use kopf_core::children::prune::{self, AfterDeletion, KnownChild};
+use kube::ResourceExt as _;
 use kube::api::{DeleteParams, Preconditions, PropagationPolicy};
 use tracing::{info, warn};
 
@@ -101,18 +102,25 @@ impl Children {
         // The event of the deletion may come before its answer.
         self.store().note_ending(&owner.uid, identity, uid, ending);
         let api = self.api(identity.kind, identity.namespace.as_deref());
-        match api.delete(&identity.name, &params).await {
-            Ok(_) => Ok(()),
-            // It is gone, or another object has its name.
-            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {
-                self.store().drop_child(&owner.uid, identity, uid);
-                Ok(())
-            }
-            Err(error) => {
-                self.store().forget_ending(&owner.uid, identity, uid);
-                Err(error)
-            }
+        let Err(error) = api.delete(&identity.name, &params).await else {
+            return Ok(());
+        };
+        let mut meaning = match &error {
+            kube::Error::Api(status) => prune::after_refusal(status.code),
+            _ => AfterDeletion::Failed,
+        };
+        if meaning == AfterDeletion::Unclear {
+            meaning = match api.get_metadata_opt(&identity.name).await {
+                Ok(found) => prune::after_read(found.and_then(|it| it.uid()).as_deref(), uid),
+                Err(_) => AfterDeletion::Failed,
+            };
         }
+        if meaning == AfterDeletion::Gone {
+            self.store().drop_child(&owner.uid, identity, uid);
+            return Ok(());
+        }
+        self.store().forget_ending(&owner.uid, identity, uid);
+        Err(error)
     }
 
     pub(super) fn describe(&self, identity: &ChildIdentity) -> String {

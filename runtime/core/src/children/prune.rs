@@ -45,6 +45,37 @@ pub fn out_of_reach<I>(
     known.filter(|child| child.applied && !child.reachable && child.pruning == Pruning::Prune)
 }
 
+/// The meaning of the answer to the deletion of a child by its uid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterDeletion {
+    /// The child is gone.
+    Gone,
+    /// Another object has its name, or the API server gave up against faster writers, or a webhook
+    /// objects: only a read tells.
+    Unclear,
+    /// The child is there as before, as far as is known.
+    Failed,
+}
+
+/// The meaning of a status with which the API server refuses to delete a child.
+#[must_use]
+pub fn after_refusal(code: u16) -> AfterDeletion {
+    match code {
+        404 => AfterDeletion::Gone,
+        409 => AfterDeletion::Unclear,
+        _ => AfterDeletion::Failed,
+    }
+}
+
+/// The meaning of a read after an unclear answer, which found the object with this uid, or none.
+#[must_use]
+pub fn after_read(found: Option<&str>, uid: &str) -> AfterDeletion {
+    match found {
+        Some(found) if found == uid => AfterDeletion::Failed,
+        _ => AfterDeletion::Gone,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,5 +131,15 @@ mod tests {
         let held: Vec<_> = out_of_reach([child("near"), far, theirs, staying]).collect();
         assert_eq!(held.len(), 1);
         assert_eq!(held[0].identity, "far");
+    }
+
+    #[test]
+    fn a_conflict_does_not_say_that_the_child_is_gone() {
+        assert_eq!(after_refusal(404), AfterDeletion::Gone);
+        assert_eq!(after_refusal(500), AfterDeletion::Failed);
+        assert_eq!(after_refusal(409), AfterDeletion::Unclear);
+        assert_eq!(after_read(Some("u"), "u"), AfterDeletion::Failed);
+        assert_eq!(after_read(Some("another"), "u"), AfterDeletion::Gone);
+        assert_eq!(after_read(None, "u"), AfterDeletion::Gone);
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 
 use kopf_core::children::desired::{ChildType, DesiredChild};
+use kopf_core::children::prune::{AfterDeletion, after_read, after_refusal};
 use kopf_core::children::reasons::{ReconcileReason, ReconcileReasons, RelatedObject};
 use kopf_core::handler::{HandlerId, HandlerSpec, Trigger};
 use kopf_core::machine::object::{ObjectInput, ReconcileAttempt, ReconcileResult};
@@ -51,6 +52,8 @@ enum ChildRequest {
 pub(super) struct SimulatedPrune {
     /// Their names and uids; the first one is being deleted.
     left: VecDeque<(Arc<str>, &'static str)>,
+    /// Whether the first one is being read, as the answer to its deletion was unclear.
+    is_read: bool,
     result: Result<(), String>,
 }
 
@@ -320,6 +323,7 @@ impl SimulatedOperator {
         }
         let mut call = Box::new(SimulatedPrune {
             left: self.children.abandoned(key).into(),
+            is_read: false,
             result: Ok(()),
         });
         match self.go_on_with_prune(key, &mut call, None) {
@@ -335,14 +339,22 @@ impl SimulatedOperator {
         answer: Option<CallOutcome>,
     ) -> Option<ObjectInput> {
         if let Some(answer) = answer
-            && let Some((name, _)) = call.left.pop_front()
+            && let Some((name, uid)) = call.left.pop_front()
         {
-            match answer {
-                CallOutcome::Answered(answer) if answer.is_success() => {}
-                CallOutcome::Answered(answer) if matches!(answer.code, 404 | 409) => {
-                    self.children.forget(&name);
+            let meaning = deletion_meaning(&answer, uid, call.is_read);
+            call.is_read = meaning == Some(AfterDeletion::Unclear);
+            match meaning {
+                None => {}
+                Some(AfterDeletion::Gone) => self.children.forget(&name),
+                Some(AfterDeletion::Unclear) => {
+                    let get = Verb::Get {
+                        name: Arc::clone(&name),
+                    };
+                    self.send_child_request(key, &name, get);
+                    call.left.push_front((name, uid));
+                    return None;
                 }
-                _ => {
+                Some(AfterDeletion::Failed) => {
                     self.children.set_pruned(&name, false);
                     call.result = Err(format!("{name} cannot be deleted"));
                 }
@@ -369,6 +381,26 @@ impl SimulatedOperator {
         if let Some((name, _)) = call.left.front() {
             self.children.set_pruned(name, false);
         }
+    }
+}
+
+/// The meaning of an answer to the deletion of a child, or to the read after it; none if the API
+/// server has accepted the deletion.
+fn deletion_meaning(outcome: &CallOutcome, uid: &str, is_read: bool) -> Option<AfterDeletion> {
+    let CallOutcome::Answered(answer) = outcome else {
+        return Some(AfterDeletion::Failed);
+    };
+    match (is_read, answer.is_success()) {
+        (false, true) => None,
+        (false, false) => Some(after_refusal(answer.code)),
+        (true, true) => {
+            let found = answer.as_object().map(|it| ObjectView::new(it));
+            Some(after_read(found.and_then(|it| it.uid()), uid))
+        }
+        (true, false) => Some(match answer.code {
+            404 => after_read(None, uid),
+            _ => AfterDeletion::Failed,
+        }),
     }
 }
 
