@@ -86,7 +86,7 @@ impl ChildApplication<'_> {
         let Some(stored) = self.stored() else {
             return self.send_unknown().await;
         };
-        if stored.deleting {
+        if stored.is_ending() {
             return Ok(ApplyEnd::Replaced(self.known(Some(&stored))));
         }
         self.check_conflict(&stored)?;

@@ -337,6 +337,11 @@ impl ChildStore {
         let Some(child) = entry.and_then(|entry| entry.children.get_mut(identity)) else {
             return false;
         };
+        if child.ending.is_some() {
+            // It is wanted again: it is made anew once the watch says that it is gone.
+            child.ending = Some(ChildEnding::Awaited);
+            return false;
+        }
         if child.in_sync.as_deref() == Some(digest) {
             return true;
         }
@@ -368,7 +373,7 @@ impl ChildStore {
             identity: (identity.clone(), child.uid.clone()),
             pruning: pruning(identity.kind),
             applied: child.labelled,
-            deleting: child.deleting || child.ending.is_some(),
+            deleting: child.is_ending(),
             // Not whether it has an owner reference, which other clients can remove.
             reachable: owner.namespace.is_none() || owner.namespace == identity.namespace,
         });
@@ -581,6 +586,11 @@ impl StoredChild {
         })
     }
 
+    /// Whether it is being deleted, as far as is known.
+    pub(super) fn is_ending(&self) -> bool {
+        self.deleting || self.ending.is_some()
+    }
+
     /// The child as JSON; the API server's, if its kind is kept with bodies.
     pub(super) fn object(&self) -> Option<Value> {
         serde_json::from_str(&self.text).ok()
@@ -718,6 +728,18 @@ mod tests {
         store.drop_unlisted(&kind(), None);
         assert!(answer(&mut store, "6"), "the owner looks for it");
         assert!(store.child(OWNER, &identity()).is_none());
+    }
+
+    #[test]
+    fn a_child_that_was_deleted_and_is_wanted_again_is_made_anew_once_it_is_gone() {
+        let mut store = applied();
+        watch(&mut store, WatchEventType::Added, "5");
+        let (owner, identity) = (OWNER, identity());
+        assert!(store.is_in_sync(owner, &identity, "digest", &Value::Null));
+        store.note_ending(owner, &identity, "u-child", ChildEnding::Pruned);
+        assert!(!store.is_in_sync(owner, &identity, "digest", &Value::Null));
+        let calls = watch(&mut store, WatchEventType::Deleted, "6");
+        assert_eq!(calls, 1, "its end calls for the owner");
     }
 
     #[test]
