@@ -97,7 +97,7 @@ pub(super) struct TimerArgs {
     /// The pause between two calls, such as 30s
     #[arg(long, value_name = "DURATION", group = "pace")]
     interval: Option<String>,
-    /// Count the interval from the start of one call to the start of the next
+    /// Call it on a grid of the interval from the first call, however long the calls take
     #[arg(long, requires = "interval")]
     sharp: bool,
     /// Only if the object has not changed for this time, such as 10s
@@ -121,10 +121,10 @@ pub(super) struct DaemonArgs {
     /// The delay before the first call, such as 1m, or `{fn: name}` of a function that returns it
     #[arg(long, value_name = "DURATION")]
     initial_delay: Option<FlowText>,
-    /// How long the daemon may take to stop by itself, before it is cancelled
+    /// How long the daemon may take to stop by itself, before it is cancelled; by default no time
     #[arg(long, value_name = "DURATION")]
     cancellation_backoff: Option<String>,
-    /// How long the daemon may take to end once cancelled; by default there is no limit
+    /// How long the daemon may take to end once cancelled; by default it is not cancelled
     #[arg(long, value_name = "DURATION")]
     cancellation_timeout: Option<String>,
     /// How often the log reports that the operator still waits for the daemon

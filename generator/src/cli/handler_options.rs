@@ -74,13 +74,13 @@ pub(super) struct RetryArgs {
     /// The meaning of an error that is neither temporary nor permanent by itself
     #[arg(long)]
     errors: Option<ErrorsArg>,
-    /// The number of attempts
+    /// The number of attempts; by default there is no limit, except for event handlers
     #[arg(long, value_name = "NUMBER")]
     retries: Option<u32>,
-    /// The pause before the next attempt, such as 30s
+    /// The pause before the next attempt, such as 30s; by default a minute
     #[arg(long, value_name = "DURATION")]
     backoff: Option<String>,
-    /// How long to keep trying, such as 1h
+    /// How long to keep trying, such as 1h; by default there is no limit
     #[arg(long, value_name = "DURATION")]
     timeout: Option<String>,
 }

@@ -178,18 +178,20 @@ codes! {
     /// need a `field`, and `value` excludes the other two. A timer needs `interval` or `idle`, and
     /// `sharp` needs `interval`; `initial_delay` is for timers and daemons, `cancellation_…` for
     /// daemons. `on: reconcile` can have `interval` and `status`, and `on: child` needs `kind`; both
-    /// are called for the object as a whole, so that they have no `field` and no `result`.
+    /// are called for the object as a whole, so that they have no `field` and no `result`: in
+    /// `reconcile`, `cx.set_result` takes a value of any type.
     HandlerOption = "KG0602",
     /// The name of a function is not a Rust name.
     ///
     /// `fn`, `when` and `predicate` become methods. The id in the annotations of objects can be any
     /// other text: give it with `id`.
     HandlerName = "KG0603",
-    /// Two handlers of a kind have the same id or function.
+    /// Two handlers of a kind have the same id, or need one function with two signatures.
     ///
     /// An object keeps the progress of a handler under its id (with `/field.path` for handlers with
-    /// a field), so ids are unique within a kind; and one function has one signature. Give one of
-    /// them another `id` or `fn`.
+    /// a field), so ids are unique within a kind. Two handlers may name the same function if each
+    /// has its own `id`, and if both give it the same context and the same sort of `param`. Give one
+    /// of them another `id` or `fn`.
     DuplicateHandler = "KG0604",
     /// A field path does not exist in the schema of the kind.
     ///
@@ -225,9 +227,10 @@ codes! {
     /// The operator puts a finalizer on every object that a delete handler, a timer or a daemon
     /// matches; timers and daemons have to stop first. While the operator does not run, such objects
     /// cannot be deleted, nor can their namespaces. With `optional: true` a delete handler adds no
-    /// finalizer; with filters a timer or daemon adds it only to the objects that match. Before you
-    /// uninstall the operator, make the filters of these handlers match nothing and run it once
-    /// more: it removes its finalizer from the objects.
+    /// finalizer; with filters a timer or daemon adds it only to the objects that match. Objects with
+    /// children in another namespace, or outside of all namespaces, have it, too. Before you
+    /// uninstall the operator, delete the objects while it runs, or release them with
+    /// `kopf-gen unstick`.
     HoldsDeletion = "KG0610",
     /// The API server prunes the results of handlers.
     ///
@@ -354,7 +357,7 @@ codes! {
     /// The permissions of the operator are as wide as its selection.
     ///
     /// Only the cluster knows the kinds of a category, a kind or a short name, and permissions name
-    /// plurals. So `deploy/rbac.yaml` allows all kinds of the group, or of all groups. A `group`
+    /// plurals. So `deploy/base/rbac.yaml` allows all kinds of the group, or of all groups. A `group`
     /// narrows that, and `plural` with `group` makes it exact.
     WidePermissions = "KG0653",
     /// Two handlers with the same id may handle the same objects.

@@ -71,12 +71,12 @@ pub struct HandlerSection {
     pub result: Option<Spanned<String>>,
     /// The meaning of an error that is neither temporary nor permanent by itself.
     pub errors: Option<Spanned<ErrorMode>>,
-    /// The time limit for all attempts, from the first one.
+    /// The time limit for all attempts, from the first one; no limit if left out.
     pub timeout: Option<Spanned<ManifestDuration>>,
-    /// The number of attempts.
+    /// The number of attempts; no limit if left out. An event handler is called once, unless it has this or `errors: temporary`.
     #[schemars(range(max = 4_294_967_295u32))]
     pub retries: Option<Spanned<u32>>,
-    /// The pause before the next attempt.
+    /// The pause before the next attempt; 60 seconds if left out, or `settings.execution.default_backoff`.
     pub backoff: Option<Spanned<ManifestDuration>>,
     /// Whether deletion does not wait for this delete handler.
     pub optional: Option<Spanned<bool>>,
@@ -84,15 +84,15 @@ pub struct HandlerSection {
     pub deleted: Option<Spanned<bool>>,
     /// The pause of a timer between two calls; the time after which `on: reconcile` is called again.
     pub interval: Option<Spanned<ManifestDuration>>,
-    /// Whether the interval of a timer counts from the start of one call to the start of the next.
+    /// Whether a timer is called on a grid of its interval from the first call; a call that takes longer skips points of the grid.
     pub sharp: Option<Spanned<bool>>,
     /// How long an object must be unchanged before its timer is called.
     pub idle: Option<Spanned<ManifestDuration>>,
     /// The delay of a timer or daemon before its first call: a duration, or `{fn: name}` of a function that returns one.
     pub initial_delay: Option<Spanned<InitialDelay>>,
-    /// How long a daemon may take to stop by itself, before it is cancelled.
+    /// How long a daemon may take to stop by itself after the stop signal, before it is cancelled; no time if left out. It needs `cancellation_timeout`.
     pub cancellation_backoff: Option<Spanned<ManifestDuration>>,
-    /// How long a daemon may take to end once cancelled; without a limit if left out.
+    /// How long a daemon may take to end once cancelled, before the operator abandons it; without it, a daemon is not cancelled, and the operator waits without a limit.
     pub cancellation_timeout: Option<Spanned<ManifestDuration>>,
     /// How often the log reports that the operator still waits for a daemon.
     pub cancellation_polling: Option<Spanned<ManifestDuration>>,
