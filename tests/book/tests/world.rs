@@ -4,7 +4,7 @@ pub use std::process::ExitCode;
 pub use std::sync::atomic::{AtomicU32, Ordering};
 
 use k8s_openapi::NamespaceResourceScope;
-pub use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod};
+pub use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret};
 pub use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 pub use kopf_runtime::admission::{Certificates, Server, Tunnel, Webhooks};
@@ -161,6 +161,24 @@ impl Operator {
         cx.status_mut().phase = Some("Pending".into());
         Ok(())
     }
+
+    pub async fn wait_for_provider(
+        &self,
+        cx: &mut ChangeContext<EphemeralVolumeClaim>,
+    ) -> HandlerResult {
+        if !self.provider.is_ready {
+            let delay = Duration::from_secs(30);
+            return Err(HandlerError::temporary_after(
+                delay,
+                "the provider is not ready",
+            ));
+        }
+        Ok(())
+    }
+}
+
+pub fn random_password() -> String {
+    String::new()
 }
 
 /// A state with a pool alone.
@@ -202,7 +220,9 @@ impl Vault {
 }
 
 #[derive(Default)]
-pub struct Provider;
+pub struct Provider {
+    pub is_ready: bool,
+}
 
 impl Provider {
     pub async fn has(&self, key: &str) -> HandlerResult<bool> {
