@@ -18,8 +18,12 @@ mod named_tests;
 mod pictures;
 #[path = "docs/reference.rs"]
 mod reference;
+#[path = "docs/scopes.rs"]
+mod scopes;
 #[path = "docs/settings.rs"]
 mod settings;
+#[path = "docs/uninstalling.rs"]
+mod uninstalling;
 #[path = "docs/wire.rs"]
 mod wire;
 
@@ -36,11 +40,12 @@ use tempfile::TempDir;
 const RUN_BY_CI: [&str; 2] = ["cargo test --workspace", ".ci/run"];
 
 /// The pages of the book whose commands a test types.
-const FOLLOWED: [&str; 4] = [
+const FOLLOWED: [&str; 5] = [
     "docs/cluster.md",
     "docs/dev.md",
     "docs/start.md",
     "docs/tutorial.md",
+    "docs/uninstalling.md",
 ];
 
 fn repository() -> PathBuf {
@@ -166,10 +171,15 @@ async fn the_tutorial_works_as_written() -> TestResult {
 
 /// Types the commands of a page that uses kubectl and Helm on a cluster of this name.
 async fn follow_on_cluster(page: &str, cluster: &str) -> TestResult {
-    let (kubectl, helm) = (Kubectl::obtain().await?, Helm::obtain().await?);
-    let program = workspace::build_program("kopf-gen")?;
     let text = fs::read_to_string(repository().join(page))?;
     print_marks(page, &text);
+    follow_text_on_cluster(&text, cluster).await
+}
+
+/// The same with the text of a page.
+async fn follow_text_on_cluster(text: &str, cluster: &str) -> TestResult {
+    let (kubectl, helm) = (Kubectl::obtain().await?, Helm::obtain().await?);
+    let program = workspace::build_program("kopf-gen")?;
     let data = TempDir::new()?;
     let programs = [&program, kubectl.program(), helm.program()];
     let folders = programs.into_iter().filter_map(Path::parent);
@@ -183,7 +193,7 @@ async fn follow_on_cluster(page: &str, cluster: &str) -> TestResult {
         ("HELM_CACHE_HOME", data.path().into()),
         ("KOPF_GEN_RUNTIME_PATH", repository().into()),
     ];
-    let followed = follow_with(&text, &variables).map_err(TestFailure::new);
+    let followed = follow_with(text, &variables).map_err(TestFailure::new);
     if followed.is_err() {
         let reset = ["cluster", "reset", cluster];
         let mut kopf_gen = Command::new(&program);

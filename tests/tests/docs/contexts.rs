@@ -17,7 +17,7 @@ const CONTEXTS: [(&str, &str, &str); 16] = [
     (
         "FieldContext",
         "field",
-        "`on: field`, and `on: update` with one `field`",
+        "`on: field`, and `on: update` with `field`; several fields are a handler each",
     ),
     ("EventContext", "event", "`on: event`"),
     ("ReconcileContext", "reconcile", "`on: reconcile`"),
