@@ -323,8 +323,8 @@ macro_rules! event_accessors {
                 self.recorder().event(severity, reason, message);
             }
 
-            /// A recorder of Kubernetes events on the object, for tasks that outlive this call;
-            /// with [`on`]($crate::EventRecorder::on) for any other object.
+            /// A recorder of Kubernetes events on the object, for tasks that outlive this call; its
+            /// method `on` makes one for any other object.
             pub fn recorder(&self) -> $crate::EventRecorder {
                 self.$($scope).+.recorder()
             }

@@ -49,8 +49,7 @@ pub trait ChildOf<C>: ChildKind {
     const OPTIONS: ChildOptions;
 }
 
-/// The context of `reconcile`: one object with its children. It has all methods of
-/// [`ReconcileCall`].
+/// The context of `reconcile`: one object with its children.
 pub struct ReconcileContext<K, C> {
     call: ReconcileCall<K>,
     declared: PhantomData<fn() -> C>,
@@ -117,12 +116,12 @@ impl<K, C> ReconcileContext<K, C> {
         self.call.raw()
     }
 
-    /// Applies a child, and returns it as the API server has it.
+    /// Applies a child. Returns it as the API server has it if a request was sent; otherwise as the
+    /// watch of its kind has it with `bodies: true`, or else as it was applied, without a status.
     ///
     /// What the child leaves out is filled in: an owner reference to this object where Kubernetes
     /// allows one, its name, its namespace and its labels. A child that is as it should be costs no
-    /// request: then this returns what the watch of its kind has, if the manifest asks for bodies,
-    /// and otherwise what the call applies, with what was filled in. Fields that an earlier call has set and this one leaves out are removed, and fields of the
+    /// request. Fields that an earlier call has set and this one leaves out are removed, and fields of the
     /// call that other clients have updated get their values again; all other fields are not
     /// touched. What earlier calls have applied and this one does not is deleted once this call has
     /// succeeded.
@@ -168,6 +167,12 @@ impl<K, C> ReconcileContext<K, C> {
     /// Asks for another call after this time, if nothing happens before.
     pub fn call_again_after(&self, delay: Duration) {
         self.inputs.children.call_again_after(delay);
+    }
+
+    /// The time after which the handler asked for another call so far. Unit tests compare it.
+    #[must_use]
+    pub fn next_call_after(&self) -> Option<Duration> {
+        self.inputs.children.call().again
     }
 }
 

@@ -68,6 +68,28 @@ impl HandlerError {
         }
     }
 
+    /// Whether it asks for another call, as [`temporary`](Self::temporary) does. An error that `?`
+    /// converted does not: the `errors` of the handler decide about it.
+    #[must_use]
+    pub fn is_temporary(&self) -> bool {
+        matches!(self.kind, HandlerErrorKind::Temporary { .. })
+    }
+
+    /// Whether it forbids another call, as [`permanent`](Self::permanent) does.
+    #[must_use]
+    pub fn is_permanent(&self) -> bool {
+        self.kind == HandlerErrorKind::Permanent
+    }
+
+    /// The delay of a temporary error.
+    #[must_use]
+    pub fn delay(&self) -> Option<Duration> {
+        match self.kind {
+            HandlerErrorKind::Temporary { delay } => Some(delay),
+            _ => None,
+        }
+    }
+
     /// Keeps the error that caused this one: its text and that of its own causes follow the
     /// message in logs and events.
     #[must_use]
@@ -173,6 +195,21 @@ mod tests {
         let converted = HandlerError::from(fmt::Error);
         assert!(converted.source().is_some_and(|it| it.is::<fmt::Error>()));
         assert!(HandlerError::temporary("later").source().is_none());
+    }
+
+    #[test]
+    fn a_unit_test_learns_what_an_error_asks_for() {
+        let minute = HandlerError::temporary("later");
+        assert!(minute.is_temporary() && !minute.is_permanent());
+        assert_eq!(minute.delay(), Some(HandlerError::DEFAULT_DELAY));
+        let delay = Duration::from_secs(5);
+        let soon = HandlerError::temporary_after(delay, "soon").because(fmt::Error);
+        assert_eq!(soon.delay(), Some(delay));
+        let never = HandlerError::permanent("never");
+        assert!(never.is_permanent() && !never.is_temporary());
+        let other = HandlerError::from(fmt::Error);
+        assert!(!other.is_temporary() && !other.is_permanent());
+        assert_eq!((never.delay(), other.delay()), (None, None));
     }
 
     #[test]

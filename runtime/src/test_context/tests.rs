@@ -149,6 +149,7 @@ async fn a_reconcile_function_is_tested_with_values() {
     let names: Vec<_> = applied.iter().map(|it| &it["metadata"]["name"]).collect();
     assert_eq!(names, ["one", "other"]);
     assert_eq!(applied[1]["kind"], "ConfigMap");
+    assert_eq!(cx.next_call_after(), Some(Duration::from_secs(1)));
     assert_eq!(applied[1]["data"], json!({"key": "b"}));
     let changes = json!({"metadata": {"labels": {"made": "other"}}});
     assert_eq!(cx.changes(), changes);
