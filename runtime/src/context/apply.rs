@@ -55,6 +55,14 @@ impl ApplyInputs<'_> {
             let message = format!("a {kind} to be applied needs a name and a namespace");
             return Err(HandlerError::permanent(message));
         };
+        if !hierarchy::can_own(owner, view) {
+            let place = owner.namespace().unwrap_or_default();
+            let message = format!(
+                "the {kind} {name} in the namespace {namespace} cannot have an owner in {place}: \
+                 Kubernetes would delete it; declare the kind under `children` in kopf.yaml"
+            );
+            return Err(HandlerError::permanent(message));
+        }
         let (name, namespace) = (name.to_owned(), namespace.to_owned());
         body["apiVersion"] = api_version.as_ref().into();
         body["kind"] = kind.as_ref().into();

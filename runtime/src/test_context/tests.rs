@@ -131,6 +131,21 @@ impl ChildOf<ConfigChildren> for ConfigMap {
     const OPTIONS: ChildOptions = ChildOptions::new();
 }
 
+#[tokio::test]
+async fn a_child_in_another_namespace_is_refused_before_a_request() {
+    let mut elsewhere = ConfigMap::default();
+    elsewhere.metadata.namespace = Some("there".to_owned());
+    let cx = TestContext::new(&config("one", "a")).change::<ConfigMap>();
+    let error = cx.apply(elsewhere.clone()).await.unwrap_err();
+    let message = "the ConfigMap one in the namespace there cannot have an owner in here";
+    assert!(error.to_string().contains(message), "{error}");
+
+    let cluster_scoped = json!({"metadata": {"name": "one", "uid": "u"}});
+    let cx = TestContext::new(&cluster_scoped).change::<Value>();
+    let error = cx.apply(elsewhere).await.unwrap_err();
+    assert!(error.to_string().contains("sends no requests"), "{error}");
+}
+
 /// Applies two ConfigMaps, and reports one of them.
 async fn keep_two(cx: &mut ReconcileContext<ConfigMap, ConfigChildren>) -> HandlerResult {
     cx.apply(ConfigMap::default()).await?;

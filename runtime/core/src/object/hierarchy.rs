@@ -90,6 +90,14 @@ pub fn object_reference(object: ObjectView<'_>) -> Value {
     reference
 }
 
+/// Whether Kubernetes allows this owner for this child: it deletes a child whose owner is in another
+/// namespace.
+#[must_use]
+pub fn can_own(owner: ObjectView<'_>, child: ObjectView<'_>) -> bool {
+    let namespace = owner.namespace();
+    namespace.is_none() || namespace == child.namespace()
+}
+
 /// Adds an owner, unless the child has it.
 pub fn append_owner_reference(child: &mut Value, owner: ObjectView<'_>, flags: OwnerFlags) {
     let Some(references) = owner_references(child) else {

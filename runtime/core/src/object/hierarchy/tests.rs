@@ -106,3 +106,16 @@ fn a_cluster_scoped_owner_removes_the_namespace_if_forced() {
     adjust_namespace(&mut object, None, Existing::Replaced);
     assert_eq!(object, json!({"metadata": {}}));
 }
+
+#[test]
+fn an_owner_in_a_namespace_can_own_objects_there_only() {
+    let here = json!({"metadata": {"name": "a", "namespace": "here"}});
+    let there = json!({"metadata": {"name": "a", "namespace": "there"}});
+    let cluster_scoped = json!({"metadata": {"name": "a"}});
+    let can_own = |owner, child| can_own(ObjectView::new(owner), ObjectView::new(child));
+    assert!(can_own(&here, &here));
+    assert!(!can_own(&here, &there));
+    assert!(!can_own(&here, &cluster_scoped));
+    assert!(can_own(&cluster_scoped, &there));
+    assert!(can_own(&cluster_scoped, &cluster_scoped));
+}
