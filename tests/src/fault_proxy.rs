@@ -338,6 +338,7 @@ impl fmt::Debug for ProxyState {
 /// An error response in the API server's format.
 fn error_response(status: StatusCode, after: Option<Duration>) -> Response<ProxyBody> {
     let reason = match status {
+        StatusCode::NOT_FOUND => "NotFound",
         StatusCode::CONFLICT => "Conflict",
         StatusCode::TOO_MANY_REQUESTS => "TooManyRequests",
         StatusCode::GONE => "Expired",

@@ -1,10 +1,10 @@
 //! Applies one child: nothing if it is as it should be, otherwise one request.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kopf_core::children::desired::DesiredChild;
 use kopf_core::children::options::UpdateStrategy;
 use kopf_core::children::{APPLIED_ANNOTATION, OWNER_LABEL};
-use kopf_core::object::resource_version::ResourceVersion;
+use kopf_core::object::resource_version::{self, ResourceVersion};
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::Value;
@@ -14,6 +14,9 @@ use super::store::{self, ChildEnding, ConflictNote, StoredChild};
 use super::{ChildIdentity, Children, OwnedKind};
 use crate::handler::error::HandlerError;
 use crate::watch::ObjectKey;
+
+/// How often a child is looked at in one application, if it comes and goes meanwhile.
+const LOOKS: usize = 3;
 
 /// One child on its way to the API server.
 pub(super) struct ChildApplication<'a> {
@@ -104,7 +107,7 @@ impl ChildApplication<'_> {
             let fight = "other clients change it again and again";
             return Err(self.conflict(stored.version.clone(), fight));
         }
-        match self.patch(Some(&stored.uid)).await {
+        match self.patch(&stored.uid).await {
             Err((Refusal::OtherObject, _)) => {
                 self.forget(&stored.uid);
                 self.send_unknown().await
@@ -125,38 +128,66 @@ impl ChildApplication<'_> {
     }
 
     /// Applies a child that the watch does not know: it may not exist, or have no label of ours.
+    ///
+    /// Each request names the object that it means, or that it means none: what other clients do in
+    /// between is refused, and looked at again.
     async fn send_unknown(&self) -> Result<ApplyEnd, ApplyFailure> {
-        let (owner, name) = (&self.owner.uid, &self.identity.name);
-        let api = self.api();
-        let existing = api.get_metadata_opt(name).await;
-        let existing = existing.map_err(HandlerError::from)?;
-        if let Some(existing) = &existing {
-            let labelled = existing.labels().get(OWNER_LABEL);
-            let references = existing.owner_references();
-            let applied = existing.annotations().get(APPLIED_ANNOTATION);
-            // The digest is that of the labels, too.
-            let is_ours = labelled.is_some_and(|uid| **uid == **owner)
-                || references.iter().any(|it| *it.uid == **owner)
-                || applied == Some(&self.desired.digest);
-            if !is_ours && self.is_of_namesake(references) {
-                return Ok(ApplyEnd::Going(self.desired.body.clone()));
+        let mut refused = None;
+        for _ in 0..LOOKS {
+            match self.make().await {
+                Err((Refusal::OtherObject, error)) => refused = Some(error),
+                made => return self.end(made),
             }
-            if !is_ours {
-                let child = self.children.describe(&self.identity);
-                let message = format!("the {child} exists, and this object does not own it");
-                return Err(ApplyFailure::NotOurs(message));
+            let existing = self.api().get_metadata_opt(&self.identity.name).await;
+            let existing = existing.map_err(HandlerError::from)?;
+            let Some((uid, existing)) = existing.and_then(|it| Some((it.uid()?, it.metadata)))
+            else {
+                continue;
+            };
+            if let Some(end) = self.judge(&existing)? {
+                return Ok(end);
             }
-            if existing.metadata.deletion_timestamp.is_some() {
-                return Ok(ApplyEnd::Going(self.desired.body.clone()));
+            match self.patch(&uid).await {
+                Err((Refusal::OtherObject, error)) => refused = Some(error),
+                Err((Refusal::Applied(fields), _)) => {
+                    return Err(self.conflict(None, &applied_by_others(&fields)));
+                }
+                applied => return self.end(applied),
             }
         }
-        let uid = existing.and_then(|existing| existing.uid());
-        match self.patch(uid.as_deref()).await {
-            Err((Refusal::Applied(fields), _)) => {
-                Err(self.conflict(None, &applied_by_others(&fields)))
-            }
-            applied => self.end(applied),
+        let child = self.children.describe(&self.identity);
+        let message = format!("the {child} comes and goes meanwhile");
+        let error = HandlerError::temporary(message);
+        Err(ApplyFailure::Other(match refused {
+            Some(refused) => error.because(refused),
+            None => error,
+        }))
+    }
+
+    /// Whether an object of the child's name may be changed; if not, the end of the application.
+    fn judge(&self, existing: &ObjectMeta) -> Result<Option<ApplyEnd>, ApplyFailure> {
+        let owner = &self.owner.uid;
+        let labelled = existing.labels.as_ref().and_then(|it| it.get(OWNER_LABEL));
+        let annotations = existing.annotations.as_ref();
+        let applied = annotations.and_then(|it| it.get(APPLIED_ANNOTATION));
+        let references = existing.owner_references.as_deref().unwrap_or_default();
+        // The digest is that of the labels, too.
+        let is_ours = labelled.is_some_and(|uid| **uid == **owner)
+            || references.iter().any(|it| *it.uid == **owner)
+            || applied == Some(&self.desired.digest);
+        let is_going = match is_ours {
+            true => existing.deletion_timestamp.is_some(),
+            false => self.is_of_namesake(references),
+        };
+        if is_going {
+            return Ok(Some(ApplyEnd::Going(self.desired.body.clone())));
         }
+        if is_ours {
+            return Ok(None);
+        }
+        let child = self.children.describe(&self.identity);
+        let message = format!("the {child} exists, and this object does not own it");
+        Err(ApplyFailure::NotOurs(message))
     }
 
     /// Whether a child belongs to an earlier object of the owner's name: Kubernetes deletes it soon.
@@ -173,12 +204,25 @@ impl ChildApplication<'_> {
         })
     }
 
-    /// Applies the child, and takes back the fields that other clients have updated.
-    async fn patch(&self, uid: Option<&str>) -> Result<Value, Refused> {
+    /// Makes the child; an object of its name is refused, whatever it is.
+    async fn make(&self) -> Result<Value, Refused> {
         let mut body = self.desired.body.clone();
-        if let Some(uid) = uid {
-            body["metadata"]["uid"] = uid.into();
-        }
+        body["metadata"]["resourceVersion"] = resource_version::OF_NO_OBJECT.into();
+        let in_flight = InFlight::begin(self);
+        let params = PatchParams::apply(&self.children.manager);
+        let (api, name) = (self.api(), &self.identity.name);
+        let made = in_flight.end(api.patch(name, &params, &Patch::Apply(&body)).await);
+        made.map_err(|(refusal, error)| match refusal {
+            // Its fields matter only if the object is ours.
+            Refusal::Updated | Refusal::Applied(_) => (Refusal::OtherObject, error),
+            refusal => (refusal, error),
+        })
+    }
+
+    /// Applies the child, and takes back the fields that other clients have updated.
+    async fn patch(&self, uid: &str) -> Result<Value, Refused> {
+        let mut body = self.desired.body.clone();
+        body["metadata"]["uid"] = uid.into();
         let in_flight = InFlight::begin(self);
         let api = self.api();
         let (name, body) = (&self.identity.name, Patch::Apply(&body));
@@ -189,20 +233,7 @@ impl ChildApplication<'_> {
         {
             sent = api.patch(name, &params.force(), &body).await;
         }
-        match sent {
-            Ok(applied) => {
-                let applied = serde_json::to_value(&applied).unwrap_or(Value::Null);
-                in_flight.end(&applied);
-                Ok(applied)
-            }
-            Err(error) => {
-                let refusal = match &error {
-                    kube::Error::Api(status) => Refusal::read(status),
-                    _ => Refusal::Other,
-                };
-                Err((refusal, error))
-            }
-        }
+        in_flight.end(sent)
     }
 
     fn end(&self, applied: Result<Value, Refused>) -> Result<ApplyEnd, ApplyFailure> {
@@ -310,7 +341,16 @@ impl<'a> InFlight<'a> {
         }
     }
 
-    fn end(mut self, applied: &Value) {
+    /// Notes the child as the API server has it, or the refusal.
+    fn end(mut self, sent: Result<DynamicObject, kube::Error>) -> Result<Value, Refused> {
+        let applied = sent.map_err(|error| {
+            let refusal = match &error {
+                kube::Error::Api(status) => Refusal::read(status),
+                _ => Refusal::Other,
+            };
+            (refusal, error)
+        })?;
+        let applied = serde_json::to_value(&applied).unwrap_or(Value::Null);
         self.is_over = true;
         let ChildApplication {
             children,
@@ -321,6 +361,7 @@ impl<'a> InFlight<'a> {
         let kind = children.kind(identity.kind);
         let child = StoredChild::read(kind, applied.clone(), &children.manager);
         self.finish(child.map(|child| (child, desired.digest.as_str())));
+        Ok(applied)
     }
 
     fn finish(&self, applied: Option<(StoredChild, &str)>) {

@@ -2,6 +2,7 @@
 
 use kopf_core::object::ObjectView;
 use kopf_core::object::hierarchy::{self, Adoption, Naming};
+use kopf_core::object::resource_version;
 use kube::api::{Patch, PatchParams};
 use kube::core::Status;
 use kube::{Api, ResourceExt as _};
@@ -10,6 +11,9 @@ use serde_json::Value;
 use super::hierarchy::AppliedChild;
 use crate::handler::error::{HandlerError, HandlerResult};
 use crate::process::execute::handler_scope::OperatorServices;
+
+/// How often a child is looked at in one application, if it comes and goes meanwhile.
+const LOOKS: usize = 3;
 
 /// The inputs of an application beside the child.
 pub(super) struct ApplyInputs<'a> {
@@ -89,9 +93,7 @@ impl ApplyInputs<'_> {
                 applied => return application.explain(applied),
             }
         }
-        application.body["metadata"]["uid"] = application.owned_uid().await?.into();
-        let applied = application.send().await;
-        let applied = application.explain(applied)?;
+        let applied = application.send_unknown().await?;
         if let Some(uid) = &applied.meta().uid {
             uids.remember(&identity, uid);
         }
@@ -100,6 +102,34 @@ impl ApplyInputs<'_> {
 }
 
 impl<T: AppliedChild> Application<'_, T> {
+    /// Applies a child of which no uid is known.
+    ///
+    /// The request names the object that it means, or that it means none: if other clients make or
+    /// delete it in between, the API server refuses, and whose it is has to be asked again.
+    async fn send_unknown(&mut self) -> HandlerResult<T> {
+        let mut looks = 0;
+        loop {
+            looks += 1;
+            let uid = self.owned_uid().await?;
+            let version = uid.is_none().then_some(resource_version::OF_NO_OBJECT);
+            let exists = uid.is_some();
+            let meta = &mut self.body["metadata"];
+            (meta["uid"], meta["resourceVersion"]) = (uid.into(), version.into());
+            let applied = match exists {
+                true => self.send().await,
+                false => self.request(&self.parameters()).await,
+            };
+            let meaning = applied.as_ref().err().and_then(conflict);
+            let is_other = match exists {
+                true => meaning == Some(ApplyConflict::OtherObject),
+                false => meaning.is_some(),
+            };
+            if !is_other || looks == LOOKS {
+                return self.explain(applied);
+            }
+        }
+    }
+
     /// The uid of the child, if it exists; an error if it exists and another object owns it.
     async fn owned_uid(&self) -> HandlerResult<Option<String>> {
         let Some(existing) = self.api.get_metadata_opt(&self.name).await? else {
@@ -117,14 +147,22 @@ impl<T: AppliedChild> Application<'_, T> {
 
     /// Applies the child, and takes back the fields that other clients have updated.
     async fn send(&self) -> Result<T, kube::Error> {
-        let parameters = PatchParams::apply(&self.inputs.services.field_manager);
-        let body = Patch::Apply(&self.body);
-        match self.api.patch(&self.name, &parameters, &body).await {
+        let parameters = self.parameters();
+        match self.request(&parameters).await {
             Err(error) if conflict(&error) == Some(ApplyConflict::Updated) => {
-                self.api.patch(&self.name, &parameters.force(), &body).await
+                self.request(&parameters.force()).await
             }
             applied => applied,
         }
+    }
+
+    fn parameters(&self) -> PatchParams {
+        PatchParams::apply(&self.inputs.services.field_manager)
+    }
+
+    async fn request(&self, parameters: &PatchParams) -> Result<T, kube::Error> {
+        let body = Patch::Apply(&self.body);
+        self.api.patch(&self.name, parameters, &body).await
     }
 
     /// Names the fields that another client applies, too.

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use http::Method;
+use http::{Method, StatusCode};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kopf_runtime::hierarchy::{Adoption, Naming};
 use kopf_runtime::{
     ChangeContext, ChangeHandler, EventContext, EventHandler, HandlerResult, On, Operator,
     Resource, ResourceHandlers,
 };
-use kopf_tests::{FaultProxy, TestResult};
+use kopf_tests::{Fault, FaultProxy, RequestMatch, TestResult};
 use kube::Api;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -173,6 +173,33 @@ async fn a_child_that_was_applied_before_costs_one_request() -> TestResult {
     assert_eq!(children.get("one").await?.data["data"]["size"], "3");
     let again = [Method::PATCH, Method::GET, Method::PATCH];
     assert_eq!(child_requests(&proxy)[3..], again);
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn an_object_that_another_client_makes_meanwhile_is_not_taken_over() -> TestResult {
+    let mut fixture = HandlerFixture::new("apply-made-meanwhile").await?;
+    let children = fixture.sandbox.objects("v1", "ConfigMap").await?;
+    let theirs = children
+        .create("one", json!({"data": {"size": "theirs"}}))
+        .await?;
+    let handlers = kept_child(&fixture);
+    let (proxy, operator) = fixture.start_through_proxy(handlers).await?;
+    // As if it had been made after the operator asked for it.
+    let question = RequestMatch::any()
+        .method(Method::GET)
+        .path("/configmaps/one");
+    proxy.once(question, Fault::Answer(StatusCode::NOT_FOUND));
+    fixture.create("one", 1).await?;
+    assert_eq!(
+        fixture.next_report().await,
+        "the ConfigMap one exists, and this object does not own it"
+    );
+    let now = children.get("one").await?;
+    assert_eq!(
+        now.metadata.resource_version,
+        theirs.metadata.resource_version
+    );
     operator.stop().await
 }
 

@@ -8,6 +8,8 @@ mod handlers;
 mod kills;
 #[path = "reconcile/many.rs"]
 mod many;
+#[path = "reconcile/races.rs"]
+mod races;
 #[path = "reconcile/reach.rs"]
 mod reach;
 #[path = "reconcile/rest.rs"]

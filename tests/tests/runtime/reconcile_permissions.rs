@@ -24,6 +24,14 @@ const CONCURRENCY: usize = 4;
 /// The waits for one line of a log: repeated events come late on a busy machine.
 const WAITS: usize = 5;
 
+/// The Websites, of which all but the first are blocked by an object that is not theirs.
+const WEBSITES: [&str; 4] = [
+    "hello",
+    "blocked-configmap",
+    "blocked-service",
+    "blocked-deployment",
+];
+
 /// The example without one of its permissions, in a sandbox of its own.
 struct RestrictedExample {
     sandbox: Sandbox,
@@ -82,8 +90,8 @@ impl RestrictedExample {
         Ok(Self { sandbox, account })
     }
 
-    /// Makes a Website, children that an earlier version of the operator applied, and a Website whose
-    /// ConfigMap is not its own.
+    /// Makes a Website, children that an earlier version of the operator applied, and Websites of
+    /// which one child each is not its own.
     async fn prepare(&self) -> TestResult {
         let websites = self.sandbox.objects("kopf.dev/v1", "Website").await?;
         let spec = json!({"page": "Hello!", "secretName": "password"});
@@ -110,12 +118,13 @@ impl RestrictedExample {
                 body["spec"] = spec;
             }
             let objects = self.sandbox.objects(api_version, kind).await?;
-            objects.create("old", body).await?;
+            objects.create("old", body.clone()).await?;
+            let blocked = format!("blocked-{}", kind.to_lowercase());
+            body["metadata"] = json!({});
+            objects.create(&blocked, body).await?;
+            let spec = json!({"spec": {"page": "Blocked!"}});
+            websites.create(&blocked, spec).await?;
         }
-        let maps = self.sandbox.objects("v1", "ConfigMap").await?;
-        maps.create("blocked", json!({})).await?;
-        let spec = json!({"spec": {"page": "Blocked!"}});
-        websites.create("blocked", spec).await?;
         Ok(())
     }
 
@@ -132,7 +141,7 @@ impl RestrictedExample {
         let websites = self.sandbox.objects("kopf.dev/v1", "Website").await?;
         let (websites, edits) = (&websites, std::cell::Cell::new(0));
         eventually(what, async || {
-            for name in ["hello", "blocked"] {
+            for name in WEBSITES {
                 edits.set(edits.get() + 1);
                 let patch = json!({"spec": {"page": format!("page {}", edits.get())}});
                 websites.merge(name, patch).await.ok()?;

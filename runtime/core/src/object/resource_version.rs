@@ -2,6 +2,10 @@
 
 use std::fmt;
 
+/// A version that no object has: the API server refuses an application with it if the object exists,
+/// and makes the object if it does not.
+pub const OF_NO_OBJECT: &str = "9223372036854775807";
+
 /// A resource version; numbers are ordered, anything else is only equal to itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResourceVersion {

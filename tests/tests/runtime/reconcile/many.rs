@@ -2,10 +2,13 @@
 //!
 //! `tests/long owners` has 5,000 of them.
 
+use std::time::Duration;
+
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use http::Method;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kopf_runtime::{OPERATOR_LABEL, Resource, ResourceHandlers, ResourceSpec, Scope};
+use kopf_tests::sandbox::DEFAULT_TIMEOUT;
 use kopf_tests::{FaultProxy, Objects, TestFailure, TestResult, eventually};
 use kube::api::ListParams;
 use serde_json::json;
@@ -20,8 +23,8 @@ const OWNERS: usize = 60;
 /// The requests of the test itself at once.
 const CONCURRENCY: usize = 16;
 
-/// The waits for one more child: a busy machine takes long until the lists of many objects are read.
-const WAITS: usize = 10;
+/// The waits for one more object: a busy machine takes long until the lists of many are read.
+const WAITS: u32 = 10;
 
 /// The requests of an operator about single objects.
 #[derive(Debug, PartialEq, Eq)]
@@ -46,11 +49,10 @@ fn handlers(owner: Resource<serde_json::Value, HandlerScripts>) -> ResourceHandl
         .build()
 }
 
-/// The requests so far; those after `from`, which is moved to the end.
-fn requests(proxy: &FaultProxy, from: &mut usize, plural: &str) -> SingleRequests {
+/// The requests after the first `from` ones.
+fn requests(proxy: &FaultProxy, from: usize, plural: &str) -> SingleRequests {
     let all = proxy.requests();
-    let new = &all[*from..];
-    *from = all.len();
+    let new = &all[from..];
     let count = |plural: &str, is_read: bool| {
         let part = format!("/{plural}/");
         let fitting = new.iter().filter(|it| it.uri.contains(&part));
@@ -66,67 +68,27 @@ fn requests(proxy: &FaultProxy, from: &mut usize, plural: &str) -> SingleRequest
     }
 }
 
-/// The objects of a list that fulfil a condition.
-async fn count(
-    objects: &Objects,
-    labels: &str,
-    counts: impl Fn(&kube::api::PartialObjectMeta<kube::api::DynamicObject>) -> bool,
-) -> Option<usize> {
-    let params = ListParams::default().labels(labels);
-    let listed = objects.api().list_metadata(&params).await.ok()?;
-    Some(listed.items.iter().filter(|it| counts(it)).count())
-}
-
-/// Waits as long as several other waits.
-async fn patiently(
-    what: &str,
-    check: impl AsyncFn() -> Option<usize>,
-) -> Result<usize, TestFailure> {
-    for _ in 1..WAITS {
-        if let Ok(found) = eventually(what, &check).await {
-            return Ok(found);
+/// Waits until there are `wanted`, as long as more and more come: a list of many objects takes long
+/// on a busy machine.
+async fn patiently(what: &str, wanted: usize, count: impl Fn() -> usize) -> TestResult {
+    let mut known = 0;
+    let mut waits = 0;
+    while known < wanted {
+        let more = eventually(what, async || {
+            let now = count();
+            (now > known).then_some(now)
+        });
+        match more.await {
+            Ok(now) => (known, waits) = (now, 0),
+            Err(_) if waits < WAITS => waits += 1,
+            Err(failure) => return Err(failure),
         }
     }
-    eventually(what, &check).await
-}
-
-/// Waits until there are `wanted` children, as long as more and more come.
-async fn wait_for_children(maps: &Objects, wanted: usize) -> TestResult {
-    let labels = format!("{OPERATOR_LABEL}=fixture");
-    let mut known = 0;
-    while known < wanted {
-        known = patiently("there are more children", async || {
-            let now = count(maps, &labels, |_| true).await?;
-            (now > known).then_some(now)
-        })
-        .await?;
-    }
     Ok(())
 }
 
-/// Waits until the complete call for each owner is recorded, as long as more and more are.
-async fn wait_for_records(objects: &Objects, wanted: usize) -> TestResult {
-    let mut known = 0;
-    while known < wanted {
-        known = patiently("more calls are recorded", async || {
-            let now = count(objects, "", |it| {
-                let annotations = it.metadata.annotations.iter().flat_map(|it| it.values());
-                let mut annotations = annotations.into_iter();
-                annotations.any(|text| text.contains("ConfigMap"))
-            });
-            let now = now.await?;
-            (now > known).then_some(now)
-        })
-        .await?;
-    }
-    Ok(())
-}
-
-#[expect(clippy::print_stdout, reason = "figures for the documentation")]
-async fn check(fixture: &mut HandlerFixture, spec: ResourceSpec, owners: &Objects) -> TestResult {
-    let wanted = self::owners()?;
-    let maps = config_maps(fixture).await?;
-    let namespace = fixture.sandbox.namespace().to_owned();
+/// Creates the owners with a ConfigMap each.
+async fn create(owners: &Objects, wanted: usize, namespace: &str) -> TestResult {
     stream::iter(0..wanted)
         .map(|at| {
             let maps = json!({format!("map-{at}"): {"size": "1"}});
@@ -136,45 +98,77 @@ async fn check(fixture: &mut HandlerFixture, spec: ResourceSpec, owners: &Object
         .buffer_unordered(CONCURRENCY)
         .try_collect::<Vec<()>>()
         .await?;
-    let resource = |fixture: &HandlerFixture| Resource::new(spec, &fixture.scripts);
-    let handled = handlers(resource(fixture));
-    let (proxy, operator) = fixture.start_through_proxy(handled).await?;
-    wait_for_children(&maps, wanted).await?;
-    wait_for_records(owners, wanted).await?;
-    let mut from = 0;
-    let first = requests(&proxy, &mut from, spec.plural);
-    println!("{wanted} {}: {first:?}", spec.plural);
-    // Whose a child is that may exist is asked once, and each of them is applied once.
-    assert_eq!(first.child_reads, wanted);
-    assert_eq!(first.child_writes, wanted);
-    assert_eq!((first.owner_reads, first.owner_writes), (0, wanted));
+    Ok(())
+}
 
-    // Children that are deleted come back, for as many requests.
-    let deleted = wanted / 5;
-    for at in 0..deleted {
-        maps.delete(&format!("map-{at}")).await?;
-    }
-    wait_for_children(&maps, wanted).await?;
-    operator.stop().await?;
-    let repaired = requests(&proxy, &mut from, spec.plural);
-    println!("{deleted} children deleted: {repaired:?}");
-    assert_eq!(repaired.child_writes, deleted);
-    assert_eq!((repaired.owner_reads, repaired.owner_writes), (0, 0));
+async fn delete(maps: &Objects, count: usize) -> TestResult {
+    stream::iter(0..count)
+        .map(|at| async move { maps.delete(&format!("map-{at}")).await })
+        .buffer_unordered(CONCURRENCY)
+        .try_collect::<Vec<()>>()
+        .await?;
+    Ok(())
+}
 
-    // A start over healthy children costs lists and watches only.
-    while fixture
-        .next_report_within(std::time::Duration::ZERO)
-        .await
-        .is_some()
-    {}
-    let handled = handlers(resource(fixture));
+/// The children that exist.
+async fn children(maps: &Objects) -> Result<usize, TestFailure> {
+    let params = ListParams::default().labels(&format!("{OPERATOR_LABEL}=fixture"));
+    Ok(maps.api().list_metadata(&params).await?.items.len())
+}
+
+/// A start over healthy children costs lists and watches only.
+async fn start_again(
+    fixture: &mut HandlerFixture,
+    handled: ResourceHandlers,
+    wanted: usize,
+) -> Result<FaultProxy, TestFailure> {
+    while fixture.next_report_within(Duration::ZERO).await.is_some() {}
     let (proxy, operator) = fixture.start_through_proxy(handled).await?;
     for _ in 0..wanted {
-        let report = fixture.next_report().await;
+        let limit = DEFAULT_TIMEOUT * WAITS;
+        let report = fixture.next_report_within(limit).await;
+        let report = report.unwrap_or_default();
         assert!(report.ends_with(": listed"), "{report}");
     }
     operator.stop().await?;
-    let again = requests(&proxy, &mut 0, spec.plural);
+    Ok(proxy)
+}
+
+#[expect(clippy::print_stdout, reason = "figures for the documentation")]
+async fn check(fixture: &mut HandlerFixture, spec: ResourceSpec, owners: &Objects) -> TestResult {
+    let wanted = self::owners()?;
+    let maps = config_maps(fixture).await?;
+    create(owners, wanted, fixture.sandbox.namespace()).await?;
+    let resource = |fixture: &HandlerFixture| Resource::new(spec, &fixture.scripts);
+    let handled = handlers(resource(fixture));
+    let (proxy, operator) = fixture.start_through_proxy(handled).await?;
+    // What the operator has sent is known without lists of all objects.
+    let sent = |from: usize| requests(&proxy, from, spec.plural);
+    let owner_writes = || sent(0).owner_writes;
+    patiently("more calls are recorded", wanted, owner_writes).await?;
+    let first = sent(0);
+    println!("{wanted} {}: {first:?}", spec.plural);
+    // Each child is applied once, and the complete call is recorded.
+    assert_eq!((first.child_reads, first.child_writes), (0, wanted));
+    assert_eq!((first.owner_reads, first.owner_writes), (0, wanted));
+    assert_eq!(children(&maps).await?, wanted);
+
+    // Children that are deleted come back, for as many requests.
+    let deleted = wanted / 5;
+    let from = proxy.requests().len();
+    delete(&maps, deleted).await?;
+    let child_writes = || sent(from).child_writes;
+    patiently("more children are made anew", deleted, child_writes).await?;
+    operator.stop().await?;
+    let repaired = sent(from);
+    println!("{deleted} children deleted: {repaired:?}");
+    assert_eq!((repaired.child_reads, repaired.child_writes), (0, deleted));
+    assert_eq!((repaired.owner_reads, repaired.owner_writes), (0, 0));
+    assert_eq!(children(&maps).await?, wanted);
+
+    let handled = handlers(resource(fixture));
+    let proxy = start_again(fixture, handled, wanted).await?;
+    let again = requests(&proxy, 0, spec.plural);
     println!("started again: {again:?}");
     let nothing = SingleRequests {
         child_reads: 0,
