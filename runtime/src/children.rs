@@ -98,7 +98,6 @@ impl Children {
         client: Client,
         manager: Arc<str>,
         declared: impl IntoIterator<Item = (ResourceSpec, RelatedRole)>,
-        has_child_handlers: bool,
     ) -> Arc<Self> {
         let mut kinds: Vec<WatchedKind> = Vec::new();
         for (spec, role) in declared {
@@ -121,7 +120,7 @@ impl Children {
             client,
             manager,
             kinds,
-            store: Mutex::new(ChildStore::new(has_child_handlers)),
+            store: Mutex::default(),
             adopted: AdoptedChildren::default(),
             requeues: OwnerRequeues::default(),
             origin: Instant::now(),
@@ -184,19 +183,26 @@ impl Children {
         self.store().set_watched(kind, namespace, watched);
     }
 
-    /// Notes a state of an owner, so that a call for its children needs no request for it.
+    /// Notes a state of an owner, so that a call for its children needs no request for it;
+    /// `handled` are the kinds of its children with handlers.
     pub(crate) fn update_owner(
         &self,
         key: &Arc<ObjectKey>,
+        handled: &Arc<[KindIndex]>,
         text: &Arc<RawValue>,
         version: Option<ResourceVersion>,
     ) {
-        self.store().update_owner(key, text, version);
+        self.store().update_owner(key, handled, text, version);
     }
 
     /// Notes an older state of an owner: the API server was restored from a backup.
-    pub(crate) fn replace_owner(&self, key: &Arc<ObjectKey>, text: &Arc<RawValue>) {
-        self.store().replace_owner(key, text);
+    pub(crate) fn replace_owner(
+        &self,
+        key: &Arc<ObjectKey>,
+        handled: &Arc<[KindIndex]>,
+        text: &Arc<RawValue>,
+    ) {
+        self.store().replace_owner(key, handled, text);
     }
 
     /// The newest state of an owner.

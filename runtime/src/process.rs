@@ -196,7 +196,9 @@ impl Processor for Pipeline {
         let kind = self.kind(key);
         if kind.related().keeps_owners() && watch_event.event_type != WatchEventType::Deleted {
             let version = watch_event.version.clone();
-            self.children.update_owner(key, &watch_event.text, version);
+            let handled = &kind.related().handled_children;
+            self.children
+                .update_owner(key, handled, &watch_event.text, version);
         }
         if !kind.background_handlers().is_empty()
             && watch_event.event_type != WatchEventType::Deleted
@@ -484,12 +486,14 @@ impl ObjectHandling<'_> {
             return;
         };
         let text = text.into();
+        let handled = &self.kind.related().handled_children;
         if replaces_newer {
-            self.children.replace_owner(self.key, &text);
+            self.children.replace_owner(self.key, handled, &text);
         } else {
             let version = ObjectView::new(object).resource_version();
             let version = version.map(ResourceVersion::new);
-            self.children.update_owner(self.key, &text, version);
+            self.children
+                .update_owner(self.key, handled, &text, version);
         }
     }
 

@@ -276,7 +276,7 @@ impl TestContext {
         let scope = self.scope();
         let raw = Arc::new(self.object);
         let client = scope.services.client.clone();
-        let children = Children::new(client, "test".into(), [], false);
+        let children = Children::new(client, "test".into(), []);
         // Objects of tests mostly have no uid.
         let view = ObjectView::new(&raw);
         let key = Arc::new(ObjectKey {

@@ -106,7 +106,7 @@ impl BackgroundTest {
             indices: Indices::default(),
             patience: settings.networking.request_timeout,
             metrics: KindMetrics::unobserved(),
-            children: Children::new(services.client.clone(), "test".into(), [], false),
+            children: Children::new(services.client.clone(), "test".into(), []),
         };
         let ResourceTarget::Kind(spec) = resource.target else {
             panic!("the coverage is one kind");

@@ -25,14 +25,13 @@ use crate::watch::{KindIndex, ObjectKey, WatchEvent, WatchEventType};
 const MAX_NEWS: usize = 256;
 
 /// All known children.
+#[derive(Default)]
 pub(super) struct ChildStore {
     /// By the uid of the owner.
     owners: HashMap<Box<str>, OwnerEntry>,
     /// The uid of the owner by that of the child.
     owner_of: HashMap<Box<str>, Box<str>>,
     used: UsedObjects,
-    /// Whether handlers of children are declared.
-    keeps_news: bool,
     /// The kinds with the namespaces in which they are watched; none is the whole cluster.
     watched: BTreeSet<(KindIndex, Option<Box<str>>)>,
 }
@@ -47,6 +46,8 @@ struct OwnerEntry {
     in_flight: BTreeMap<ChildIdentity, ChildInFlight>,
     takebacks: BTreeMap<ChildIdentity, Takebacks>,
     conflicts: BTreeMap<ChildIdentity, ConflictNote>,
+    /// The kinds of children with handlers; none until the owner itself is handled.
+    handled: Arc<[KindIndex]>,
     news: VecDeque<ChildEvent>,
 }
 
@@ -105,16 +106,6 @@ pub(crate) struct ChildEvent {
 // === impl ChildStore ===
 
 impl ChildStore {
-    pub(super) fn new(keeps_news: bool) -> Self {
-        Self {
-            owners: HashMap::new(),
-            owner_of: HashMap::new(),
-            used: UsedObjects::default(),
-            keeps_news,
-            watched: BTreeSet::new(),
-        }
-    }
-
     /// Notes a watch event of a child; returns the owners to be handled.
     pub(super) fn observe_child(
         &mut self,
@@ -161,8 +152,8 @@ impl ChildStore {
         mut child: StoredChild,
     ) -> Option<OwnerRequeue> {
         let uid = child.uid.clone();
-        let keeps_news = self.keeps_news;
         let entry = self.owners.entry(owner.clone()).or_default();
+        let keeps_news = entry.handled.contains(&kind.index);
         if let Some(known) = entry.children.get_mut(identity)
             && known.uid == uid
         {
@@ -215,7 +206,8 @@ impl ChildStore {
         let ending = known.ending;
         let known = known.clone();
         entry.children.remove(identity);
-        if self.keeps_news {
+        let keeps_news = entry.handled.contains(&kind.index);
+        if keeps_news {
             entry.push_news(&known, true);
         }
         let requeue = entry.requeue(kind, identity);
@@ -224,7 +216,7 @@ impl ChildStore {
         }
         match requeue {
             Some((key, _)) if ending == Some(ChildEnding::Pruned) => {
-                self.keeps_news.then_some((key, None))
+                keeps_news.then_some((key, None))
             }
             requeue => requeue,
         }
@@ -464,6 +456,7 @@ impl ChildStore {
     pub(super) fn update_owner(
         &mut self,
         key: &Arc<ObjectKey>,
+        handled: &Arc<[KindIndex]>,
         text: &Arc<RawValue>,
         version: Option<ResourceVersion>,
     ) {
@@ -473,13 +466,18 @@ impl ChildStore {
         {
             return;
         }
-        entry.key = Some(Arc::clone(key));
+        entry.note_key(key, handled);
         entry.latest = Some((Arc::clone(text), version));
     }
 
-    pub(super) fn replace_owner(&mut self, key: &Arc<ObjectKey>, text: &Arc<RawValue>) {
+    pub(super) fn replace_owner(
+        &mut self,
+        key: &Arc<ObjectKey>,
+        handled: &Arc<[KindIndex]>,
+        text: &Arc<RawValue>,
+    ) {
         let entry = self.owners.entry(key.uid.clone()).or_default();
-        entry.key = Some(Arc::clone(key));
+        entry.note_key(key, handled);
         entry.latest = Some((Arc::clone(text), None));
     }
 
@@ -538,19 +536,40 @@ impl OwnerEntry {
         Some((Arc::clone(self.key.as_ref()?), Some(reason)))
     }
 
+    /// Notes that the owner is handled. Children that were there before are news then.
+    fn note_key(&mut self, key: &Arc<ObjectKey>, handled: &Arc<[KindIndex]>) {
+        if self.key.as_ref() == Some(key) {
+            return;
+        }
+        self.key = Some(Arc::clone(key));
+        self.handled = Arc::clone(handled);
+        let known = self.children.iter();
+        let known = known.filter(|(identity, _)| handled.contains(&identity.kind));
+        let known = known.map(|(_, child)| ChildEvent::of(child, false));
+        self.news = known.take(MAX_NEWS).collect();
+    }
+
     fn push_news(&mut self, child: &StoredChild, deleted: bool) {
         if self.news.len() >= MAX_NEWS {
             self.news.pop_front();
         }
-        self.news.push_back(ChildEvent {
-            uid: child.uid.clone(),
-            text: Arc::clone(&child.text),
-            deleted,
-        });
+        self.news.push_back(ChildEvent::of(child, deleted));
     }
 
     fn is_unused(&self) -> bool {
         self.key.is_none() && self.children.is_empty() && self.in_flight.is_empty()
+    }
+}
+
+// === impl ChildEvent ===
+
+impl ChildEvent {
+    fn of(child: &StoredChild, deleted: bool) -> Self {
+        Self {
+            uid: child.uid.clone(),
+            text: Arc::clone(&child.text),
+            deleted,
+        }
     }
 }
 
@@ -661,29 +680,29 @@ mod tests {
         }
     }
 
-    /// A store that has just applied a child.
-    fn applied() -> ChildStore {
-        let mut store = ChildStore::new(false);
-        let key = Arc::new(ObjectKey {
+    fn owner() -> Arc<ObjectKey> {
+        Arc::new(ObjectKey {
             kind: KindIndex(1),
             uid: OWNER.into(),
             namespace: Some("n".into()),
             name: "one".into(),
-        });
+        })
+    }
+
+    /// The owner is handled; `handled` are the kinds of children with handlers.
+    fn note_owner(store: &mut ChildStore, handled: &[KindIndex]) {
         let text: Box<RawValue> = serde_json::from_str("{}").unwrap();
-        store.update_owner(&key, &text.into(), None);
+        store.update_owner(&owner(), &handled.into(), &text.into(), None);
+    }
+
+    /// A store that has just applied a child.
+    fn applied() -> ChildStore {
+        let mut store = ChildStore::default();
+        note_owner(&mut store, &[]);
         store.begin_apply(OWNER, &identity());
         let child = StoredChild::read(&kind(), child("5"), "m").unwrap();
         store.end_apply(OWNER, &kind(), &identity(), Some((child, "digest")));
         store
-    }
-
-    #[test]
-    fn a_child_that_a_list_lacks_before_the_watch_knew_it_calls_for_its_owner() {
-        let mut store = applied();
-        assert_eq!(store.drop_unlisted(&kind(), Some("other")).len(), 0);
-        assert_eq!(store.drop_unlisted(&kind(), None).len(), 1);
-        assert!(store.child(OWNER, &identity()).is_none());
     }
 
     /// The watch sends an event of the child; returns the number of owners to be handled.
@@ -701,6 +720,19 @@ mod tests {
             text: text.into(),
         };
         store.observe_child(&kind(), &key, &watch_event, "m").len()
+    }
+
+    fn news(store: &mut ChildStore) -> Vec<bool> {
+        let news = store.take_news(OWNER).into_iter();
+        news.map(|it| it.deleted).collect()
+    }
+
+    #[test]
+    fn a_child_that_a_list_lacks_before_the_watch_knew_it_calls_for_its_owner() {
+        let mut store = applied();
+        assert_eq!(store.drop_unlisted(&kind(), Some("other")).len(), 0);
+        assert_eq!(store.drop_unlisted(&kind(), None).len(), 1);
+        assert!(store.child(OWNER, &identity()).is_none());
     }
 
     /// The answer to an application arrives; returns whether the owner is to be handled.
@@ -748,6 +780,34 @@ mod tests {
             let mut store = applied();
             watch(&mut store, WatchEventType::Listed, version);
             assert_eq!(store.drop_unlisted(&kind(), None).len(), 0, "{version}");
+        }
+    }
+
+    #[test]
+    fn events_are_kept_for_kinds_of_children_with_handlers_only() {
+        for (handled, kept) in [
+            (vec![], vec![]),
+            (vec![KindIndex(7)], vec![]),
+            (vec![KindIndex(0)], vec![false, false, true]),
+        ] {
+            let mut store = ChildStore::default();
+            note_owner(&mut store, &handled);
+            watch(&mut store, WatchEventType::Added, "5");
+            watch(&mut store, WatchEventType::Modified, "6");
+            watch(&mut store, WatchEventType::Deleted, "7");
+            assert_eq!(news(&mut store), kept, "{handled:?}");
+        }
+    }
+
+    #[test]
+    fn children_that_come_before_their_owner_are_its_news_once() {
+        let mut store = ChildStore::default();
+        watch(&mut store, WatchEventType::Listed, "5");
+        watch(&mut store, WatchEventType::Modified, "6");
+        assert!(news(&mut store).is_empty(), "its owner is not known");
+        for expected in [vec![false], vec![]] {
+            note_owner(&mut store, &[KindIndex(0)]);
+            assert_eq!(news(&mut store), expected);
         }
     }
 }

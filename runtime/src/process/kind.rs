@@ -26,7 +26,7 @@ use crate::index::update::Indexer;
 use crate::registration::function::children::ReconcileFunction;
 use crate::registration::function::{ChangeFunction, EventFunction};
 use crate::registration::{HandlerFunction, RegisteredChildHandler, ResourceHandlers};
-use crate::watch::ObjectKey;
+use crate::watch::{KindIndex, ObjectKey};
 use kopf_core::watch::known_objects::Retention;
 
 /// A kind with everything that the handling of its objects needs.
@@ -54,6 +54,8 @@ pub(crate) struct KindRelations {
     pub(crate) owned: Arc<[OwnedKind]>,
     pub(crate) referred: Vec<ReferredKind>,
     pub(crate) child_handlers: Vec<KindChildHandler>,
+    /// The kinds of children with handlers.
+    pub(crate) handled_children: Arc<[KindIndex]>,
     /// Whether the API server has pruned conditions: the schema has none.
     prunes_conditions: AtomicBool,
 }
@@ -293,6 +295,12 @@ impl KindRelations {
                 registered,
             })
         });
+        let child_handlers: Vec<KindChildHandler> = child_handlers.collect();
+        let handled = owned.iter().filter(|kind| {
+            let mut handlers = child_handlers.iter();
+            handlers.any(|handler| handler.registered.name == kind.name)
+        });
+        let handled_children = handled.map(|kind| kind.index).collect();
         let specs = registry.handlers().iter().zip(handlers);
         let mut reconcile = specs.filter_map(|(spec, handler)| match &handler.function {
             HandlerFunction::Reconcile(registered) => Some((spec, registered.timing)),
@@ -312,7 +320,8 @@ impl KindRelations {
             reconcile: rules,
             owned,
             referred: referred.collect(),
-            child_handlers: child_handlers.collect(),
+            child_handlers,
+            handled_children,
             prunes_conditions: AtomicBool::new(false),
         }
     }

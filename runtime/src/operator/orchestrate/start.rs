@@ -84,10 +84,8 @@ impl PartStarter<'_> {
     /// The children of all kinds.
     pub(super) fn children(&self, resources: &[ResourceHandlers]) -> Arc<Children> {
         let declared = resources.iter().flat_map(ResourceHandlers::related_kinds);
-        let mut related = resources.iter().map(|it| &it.related);
-        let has_child_handlers = related.any(|related| !related.child_handlers.is_empty());
         let manager = Arc::from(self.name);
-        Children::new(self.client.clone(), manager, declared, has_child_handlers)
+        Children::new(self.client.clone(), manager, declared)
     }
 
     /// Keeps the operator unready until the streams hold tickets of their own.
