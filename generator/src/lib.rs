@@ -1,5 +1,6 @@
 //! Reads CustomResourceDefinitions and the manifest `kopf.yaml`, and writes a typed operator crate.
 
+pub mod applied;
 pub mod cli;
 pub mod compatibility;
 pub mod crate_path;

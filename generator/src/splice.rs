@@ -50,6 +50,8 @@ pub struct ImplMethod {
 pub struct ImportedNames {
     /// Each name with the module that it comes from.
     names: Vec<(String, String)>,
+    /// The names that stand for another one of their module, with that.
+    renamed: Vec<(String, String)>,
     globs: Vec<String>,
 }
 
@@ -91,6 +93,11 @@ impl<'a> UserSource<'a> {
         let mut found = Vec::new();
         self.collect_impls(&self.file.items, trait_name, &mut found);
         found
+    }
+
+    /// The parsed file.
+    pub(crate) fn file(&self) -> &syn::File {
+        &self.file
     }
 
     /// Whether the file has `mod name` in any form.
@@ -264,7 +271,8 @@ impl<'a> UserSource<'a> {
         }
     }
 
-    fn bytes(&self, span: Span) -> Range<usize> {
+    /// The bytes of a part of the file.
+    pub(crate) fn bytes(&self, span: Span) -> Range<usize> {
         let range = span.byte_range();
         range.start + self.start..range.end + self.start
     }
@@ -312,6 +320,20 @@ impl ImportedNames {
         }
     }
 
+    /// The whole path of a name that has an import of its own.
+    #[must_use]
+    pub fn path_of(&self, name: &str) -> Option<String> {
+        let mut named = self.names.iter().filter(|(imported, _)| imported == name);
+        let (_, module) = named.next()?;
+        let mut renamed = self.renamed.iter();
+        let original = renamed.find(|(renamed, _)| renamed == name);
+        let original = original.map_or(name, |(_, original)| original);
+        Some(match module.as_str() {
+            "" => original.to_owned(),
+            module => format!("{module}::{original}"),
+        })
+    }
+
     fn add(&mut self, prefix: &str, tree: &syn::UseTree) {
         let below = |ident: &syn::Ident| {
             if prefix.is_empty() {
@@ -326,8 +348,9 @@ impl ImportedNames {
                 self.names.push((name.ident.to_string(), prefix.to_owned()));
             }
             syn::UseTree::Rename(rename) => {
-                self.names
-                    .push((rename.rename.to_string(), prefix.to_owned()));
+                let name = rename.rename.to_string();
+                self.renamed.push((name.clone(), rename.ident.to_string()));
+                self.names.push((name, prefix.to_owned()));
             }
             syn::UseTree::Glob(_) => self.globs.push(prefix.to_owned()),
             syn::UseTree::Group(group) => {

@@ -15,9 +15,10 @@ use crate::diagnostic::{Diagnostics, Sources};
 use crate::load::yaml::{self, Dialect};
 use crate::model::operator::Operator;
 use crate::model::rbac::{self, RbacRule};
-use crate::pipeline;
 use crate::plan::{CRD_FOLDER, DeploySource, FileSource};
+use crate::project::read_user_files;
 use crate::suggest::did_you_mean;
+use crate::{applied, pipeline};
 
 /// Check kopf.yaml and the CRDs that it names; write nothing
 #[derive(Debug, Args)]
@@ -66,6 +67,10 @@ pub(super) fn validate(args: &ValidateArgs, console: &mut Console) -> CommandSta
             mut sources,
             mut diagnostics,
         }) => {
+            match read_user_files(&root, &mut sources) {
+                Ok(user) => applied::check(&operator, &user, &mut diagnostics),
+                Err(error) => return console.fail_with(&error),
+            }
             if let Some(revision) = &args.against {
                 let compared = compare(&root, revision, &operator, &mut sources, &mut diagnostics);
                 if let Err(error) = compared {

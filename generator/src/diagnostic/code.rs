@@ -403,6 +403,13 @@ codes! {
     /// The manifest no longer names it. kopf-gen never deletes your code: the method stays until you
     /// remove it, and the compiler rejects it because the trait does not have it.
     LeftOverHandler = "KG0703",
+    /// A handler applies a kind that is not declared as a child.
+    ///
+    /// The operator gets permissions for the kinds in `children`, and for none that only a handler
+    /// names. Add the kind to `children`, or grant `get`, `create` and `patch` in a file of your own.
+    /// kopf-gen finds `cx.apply(child)` where the text of the file shows the type of the child; the
+    /// compiler rejects such a child of `reconcile`.
+    UndeclaredApply = "KG0704",
 }
 
 impl fmt::Display for Code {

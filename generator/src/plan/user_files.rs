@@ -102,6 +102,12 @@ impl UserFiles {
         files.map(|(path, file)| (path, file.text.as_str()))
     }
 
+    /// The Rust files with the places of their texts.
+    pub(crate) fn sources(&self) -> impl Iterator<Item = (SourceId, &str)> {
+        let files = self.files.values();
+        files.map(|file| (file.source, file.text.as_str()))
+    }
+
     /// Adds a Kustomization, unless kopf-gen owns it or does not ask for it.
     pub fn add_kustomization(&mut self, sources: &mut Sources, path: &str, text: &str) {
         self.kustomizations.add(sources, path, text);
