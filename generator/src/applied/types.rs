@@ -1,6 +1,7 @@
 //! The types of expressions and functions, as far as one can tell without a compiler.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use syn::visit::{self, Visit};
 
@@ -49,10 +50,14 @@ impl FunctionTypes {
     }
 
     fn add(&mut self, name: &syn::Ident, returned: Option<String>) {
-        let known = self.types.entry(name.to_string());
-        let known = known.or_insert_with(|| returned.clone());
-        if *known != returned {
-            *known = None;
+        match self.types.entry(name.to_string()) {
+            Entry::Vacant(new) => {
+                new.insert(returned);
+            }
+            Entry::Occupied(mut known) if *known.get() != returned => {
+                known.insert(None);
+            }
+            Entry::Occupied(_) => {}
         }
     }
 }
