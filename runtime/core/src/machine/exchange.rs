@@ -26,6 +26,8 @@ const FORBIDDEN_RETRIES: Duration = Duration::from_secs(50);
 #[derive(Debug)]
 pub(super) struct Exchange {
     begun: Moment,
+    /// The beginning of the time for which a forbidden write is sent again.
+    forbidden: Option<Moment>,
     pauses: GrowingPause,
     /// Whether the API server may have executed one of them without an answer.
     pub(super) unanswered: bool,
@@ -51,8 +53,18 @@ impl Exchange {
     pub(super) fn begin(now: &Now) -> Self {
         Self {
             begun: now.steady,
+            forbidden: None,
             pauses: pauses(),
             unanswered: false,
+        }
+    }
+
+    /// The next request of the same write. The time for which a forbidden one is sent again goes on:
+    /// otherwise an object that others write all the time would keep its worker for ever.
+    pub(super) fn next(&self, now: &Now) -> Self {
+        Self {
+            forbidden: self.forbidden,
+            ..Self::begin(now)
         }
     }
 
@@ -98,13 +110,14 @@ impl Exchange {
     }
 
     /// Whether a request that the API server forbids is given up.
-    fn is_given_up(&self, on_forbidden: OnForbidden, now: &Now) -> bool {
+    fn is_given_up(&mut self, on_forbidden: OnForbidden, now: &Now) -> bool {
         match on_forbidden {
             _ if planted!(ForbiddenForEver) => false,
             OnForbidden::Reject => true,
             OnForbidden::RetryForEver => false,
             OnForbidden::RetryForMinute { ends_at_stop } => {
-                let elapsed = now.steady.saturating_sub(self.begun);
+                let since = *self.forbidden.get_or_insert(self.begun);
+                let elapsed = now.steady.saturating_sub(since);
                 elapsed >= FORBIDDEN_RETRIES || (ends_at_stop && now.stopping)
             }
         }

@@ -237,7 +237,7 @@ impl<'o> ObjectWrite<'o> {
     }
 
     fn send(&mut self, phase: WritePhase, now: &Now) {
-        self.exchange = Exchange::begin(now);
+        self.exchange = self.exchange.next(now);
         self.phase = phase;
     }
 

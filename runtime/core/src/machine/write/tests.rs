@@ -71,20 +71,24 @@ fn counting_edit() -> ObjectPatch {
     patch
 }
 
-fn play(
-    patch: ObjectPatch,
-    rules: WriteRules,
-    answers: impl IntoIterator<Item = Answer>,
-) -> Played {
-    let mut answers = answers.into_iter();
-    let mut now = Now {
+fn start() -> Now {
+    Now {
         wall: Timestamp::UNIX_EPOCH,
         steady: Duration::ZERO,
         seed: u64::MAX,
         stopping: false,
         running: true,
         epoch: 0,
-    };
+    }
+}
+
+fn play(
+    patch: ObjectPatch,
+    rules: WriteRules,
+    answers: impl IntoIterator<Item = Answer>,
+) -> Played {
+    let mut answers = answers.into_iter();
+    let mut now = start();
     let persistence = Persistence::default();
     let mut write = ObjectWrite::new("u", &known(), patch, rules, &now).with_notes(&persistence);
     let mut lines = Vec::new();
@@ -287,6 +291,38 @@ fn a_forbidden_write_of_a_handler_is_sent_again_for_about_a_minute() {
         .sum();
     assert!((50_000..90_000).contains(&waited), "{waited}");
     assert!(matches!(played.result, Err(Error::Rejected(_))));
+}
+
+#[test]
+fn a_forbidden_write_ends_though_others_change_the_object_meanwhile() {
+    let rules = WriteRules {
+        on_forbidden: OnForbidden::RetryForMinute { ends_at_stop: true },
+        ..RULES
+    };
+    let patch = merge(json!({"spec": {"b": 2}}));
+    let mut now = start();
+    let mut write = ObjectWrite::new("u", &known(), patch, rules, &now);
+    let (mut answer, mut version) = (None, 5);
+    let result = (0..200).find_map(|number| {
+        match write.step(answer.take(), &now) {
+            RequestEffect::Send => {
+                answer = Some(match (write.request(), number % 7) {
+                    (ObjectRequest::Get, _) => accepted(version, &json!({})),
+                    (_, 0) => {
+                        version += 1;
+                        status(409)
+                    }
+                    _ => status(403),
+                });
+            }
+            RequestEffect::Wait(pause) => now.steady += pause.pause,
+            RequestEffect::Report(_) => {}
+            RequestEffect::Done(result) => return Some(result),
+        }
+        None
+    });
+    assert!(matches!(result, Some(Err(Error::Rejected(_)))));
+    assert!(now.steady < Duration::from_secs(120), "{:?}", now.steady);
 }
 
 #[test]
