@@ -11,12 +11,11 @@ use std::{
 };
 
 use jiff::Timestamp;
-use serde_json::Value;
 
 use crate::{
     cause::detect::ObservedChange,
     handler::{HandlerId, registry::Registry},
-    object::{ObjectView, diff::Baseline, essence::Essence, finalizer},
+    object::{ObjectView, diff::Baseline, finalizer},
     persistence::Persistence,
     progress::record::Record,
     time,
@@ -106,9 +105,14 @@ impl StateDigest {
         persistence: &Persistence,
     ) -> Self {
         let mut hasher = DefaultHasher::new();
-        without_annotations(&change.new).hash(&mut hasher);
+        // A time stamp of others must not hide that a state has returned.
+        let new = change.new.without_annotations();
+        new.as_value().to_string().hash(&mut hasher);
         match &change.old {
-            Baseline::Known(old) => without_annotations(old).hash(&mut hasher),
+            Baseline::Known(old) => {
+                let old = old.without_annotations();
+                old.as_value().to_string().hash(&mut hasher);
+            }
             old => format!("{old:?}").hash(&mut hasher),
         }
         finalizer::is_present(view, &persistence.finalizer).hash(&mut hasher);
@@ -137,15 +141,6 @@ impl StateDigest {
         }
         Self(hasher.finish())
     }
-}
-
-/// A state without the annotations of others, as a time stamp must not hide that it has returned.
-fn without_annotations(essence: &Essence) -> String {
-    let mut essence = essence.as_value().clone();
-    if let Some(meta) = essence.get_mut("metadata").and_then(Value::as_object_mut) {
-        meta.shift_remove("annotations");
-    }
-    essence.to_string()
 }
 
 // === impl RevertHistory ===

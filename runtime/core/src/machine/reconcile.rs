@@ -18,6 +18,7 @@ use crate::{
     children::reasons::{ReconcileReason, ReconcileReasons},
     handler::{HandlerId, HandlerSpec},
     machine::now::Now,
+    object::essence::Essence,
     outcome::Consequence,
     progress::record::Record,
     time,
@@ -49,7 +50,7 @@ pub enum StatusChanges {
 #[derive(Debug, Default)]
 pub(super) struct ReconcileMemory {
     /// The digest of the state that the last call saw; none before the first one.
-    seen: Option<u64>,
+    seen: Option<ReconcileDigest>,
     /// What happened since the last call.
     pending: ReconcileReasons,
     /// The time of the next call, if nothing happens before.
@@ -59,6 +60,16 @@ pub(super) struct ReconcileMemory {
     has_failed: bool,
     /// Whether the object needs our finalizer before its next child can be made.
     wants_finalizer: bool,
+}
+
+/// The digests of a state of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ReconcileDigest {
+    /// Of all that counts as a change.
+    whole: u64,
+    /// Of what calls a failing handler at once: not of annotations and of the status, which our
+    /// own record of the failure may change, if a webhook stamps each write.
+    urgent: u64,
 }
 
 /// The time of the next call of `reconcile`.
@@ -86,14 +97,22 @@ pub(super) enum RecordChange {
 // === impl ReconcileRules ===
 
 impl ReconcileRules {
-    /// The digest of what counts as a change.
-    pub(super) fn digest(&self, essence: &Value, object: &Value) -> u64 {
+    /// The digests of what counts as a change.
+    pub(super) fn digest(&self, essence: &Essence, object: &Value) -> ReconcileDigest {
         let mut hasher = DefaultHasher::new();
-        essence.to_string().hash(&mut hasher);
+        let lasting = essence.without_annotations().into_value();
+        lasting.to_string().hash(&mut hasher);
+        let urgent = hasher.finish();
+        essence.as_value()["metadata"]["annotations"]
+            .to_string()
+            .hash(&mut hasher);
         if self.status == StatusChanges::Count {
             object["status"].to_string().hash(&mut hasher);
         }
-        hasher.finish()
+        ReconcileDigest {
+            whole: hasher.finish(),
+            urgent,
+        }
     }
 
     /// The record to go on with: that of the failures so far, or a new one.
@@ -182,19 +201,21 @@ impl ReconcileMemory {
 
     /// Decides whether a call is due for a state with this digest and this record.
     ///
-    /// A change of the object calls a failing handler at once; children and intervals do not.
+    /// A change of the spec or of labels calls a failing handler at once; children and intervals do
+    /// not.
     pub(super) fn due(
         &self,
         rules: &ReconcileRules,
-        digest: u64,
+        digest: ReconcileDigest,
         stored: Option<&Record>,
         now: &Now,
     ) -> ReconcileDue {
         let failing = stored.filter(|record| !record.is_finished());
         let changed = self.seen.is_some_and(|seen| seen != digest);
+        let is_urgent = self.seen.is_some_and(|seen| seen.urgent != digest.urgent);
         if let Some(failing) = failing
             && failing.is_sleeping(now.wall)
-            && !changed
+            && !is_urgent
         {
             return ReconcileDue::After(failing.delay(now.wall));
         }
@@ -230,7 +251,7 @@ impl ReconcileMemory {
     pub(super) fn called(
         &mut self,
         rules: &ReconcileRules,
-        digest: u64,
+        digest: ReconcileDigest,
         consequence: &Consequence,
         again: Option<Duration>,
         now: &Now,
@@ -279,6 +300,12 @@ mod tests {
         }
     }
 
+    /// The digest of a state whose spec has this number.
+    fn spec(number: u64) -> ReconcileDigest {
+        let essence = Essence::from_value(json!({"spec": number}));
+        rules().digest(&essence, &Value::Null)
+    }
+
     fn reasons(due: ReconcileDue) -> Vec<ReconcileReason> {
         match due {
             ReconcileDue::Now(reasons) => reasons.iter().cloned().collect(),
@@ -308,9 +335,9 @@ mod tests {
     #[test]
     fn the_first_call_is_for_a_new_object_or_for_one_that_was_found() {
         let memory = ReconcileMemory::default();
-        let due = memory.due(&rules(), 1, None, &now(0));
+        let due = memory.due(&rules(), spec(1), None, &now(0));
         assert_eq!(reasons(due), [ReconcileReason::Created]);
-        let due = memory.due(&rules(), 1, Some(&covered()), &now(0));
+        let due = memory.due(&rules(), spec(1), Some(&covered()), &now(0));
         assert_eq!(reasons(due), [ReconcileReason::Listed]);
     }
 
@@ -318,9 +345,9 @@ mod tests {
     fn after_a_call_it_rests_until_something_happens_or_the_interval_is_over() {
         let (rules, mut memory) = (rules(), ReconcileMemory::default());
         let record = covered();
-        memory.called(&rules, 1, &success(), None, &now(0));
+        memory.called(&rules, spec(1), &success(), None, &now(0));
         let due = |memory: &ReconcileMemory, digest, second| {
-            memory.due(&rules, digest, Some(&record), &now(second))
+            memory.due(&rules, spec(digest), Some(&record), &now(second))
         };
         assert_eq!(
             due(&memory, 1, 100),
@@ -328,7 +355,13 @@ mod tests {
         );
         assert_eq!(reasons(due(&memory, 2, 1)), [ReconcileReason::Changed]);
         assert_eq!(reasons(due(&memory, 1, 600)), [ReconcileReason::Interval]);
-        memory.called(&rules, 1, &success(), Some(Duration::from_secs(5)), &now(0));
+        memory.called(
+            &rules,
+            spec(1),
+            &success(),
+            Some(Duration::from_secs(5)),
+            &now(0),
+        );
         assert_eq!(reasons(due(&memory, 1, 5)), [ReconcileReason::Asked]);
         memory.drop_seen();
         assert_eq!(reasons(due(&memory, 1, 5)), [ReconcileReason::Listed]);
@@ -336,26 +369,26 @@ mod tests {
             interval: None,
             ..rules.clone()
         };
-        memory.called(&without, 1, &success(), None, &now(0));
+        memory.called(&without, spec(1), &success(), None, &now(0));
         assert_eq!(due(&memory, 1, 10_000), ReconcileDue::Never);
     }
 
     #[test]
     fn many_events_are_one_call() {
         let (rules, mut memory) = (rules(), ReconcileMemory::default());
-        memory.called(&rules, 1, &success(), None, &now(0));
+        memory.called(&rules, spec(1), &success(), None, &now(0));
         for _ in 0..5 {
             let mut happened = ReconcileReasons::default();
             happened.add(ReconcileReason::Asked);
             memory.note(happened);
         }
-        let due = memory.due(&rules, 2, Some(&covered()), &now(1));
+        let due = memory.due(&rules, spec(2), Some(&covered()), &now(1));
         assert_eq!(
             reasons(due),
             [ReconcileReason::Changed, ReconcileReason::Asked]
         );
-        memory.called(&rules, 2, &success(), None, &now(1));
-        let due = memory.due(&rules, 2, Some(&covered()), &now(1));
+        memory.called(&rules, spec(2), &success(), None, &now(1));
+        let due = memory.due(&rules, spec(2), Some(&covered()), &now(1));
         assert!(matches!(due, ReconcileDue::After(_)));
     }
 
@@ -369,11 +402,11 @@ mod tests {
             panic!("the failure is recorded")
         };
         assert_eq!(failing.retries, 1);
-        memory.called(&rules, 1, &retry(60), None, &now(10));
+        memory.called(&rules, spec(1), &retry(60), None, &now(10));
         let mut happened = ReconcileReasons::default();
         happened.add(ReconcileReason::Asked);
         memory.note(happened);
-        let due = |digest, second| memory.due(&rules, digest, Some(&failing), &now(second));
+        let due = |digest, second| memory.due(&rules, spec(digest), Some(&failing), &now(second));
         assert_eq!(due(1, 20), ReconcileDue::After(Duration::from_secs(50)));
         let expected = [ReconcileReason::Asked, ReconcileReason::Failed];
         assert_eq!(reasons(due(1, 70)), expected);
@@ -428,7 +461,8 @@ mod tests {
     fn the_status_counts_if_it_is_asked_for() {
         let mut rules = rules();
         let digest = |rules: &ReconcileRules, phase: &str| {
-            rules.digest(&json!({"spec": 1}), &json!({"status": {"phase": phase}}))
+            let essence = Essence::from_value(json!({"spec": 1}));
+            rules.digest(&essence, &json!({"status": {"phase": phase}}))
         };
         assert_eq!(digest(&rules, "a"), digest(&rules, "b"));
         rules.status = StatusChanges::Count;

@@ -106,6 +106,14 @@ impl Essence {
         self.drop_empty_stanzas();
     }
 
+    /// The state without any annotations.
+    #[must_use]
+    pub fn without_annotations(&self) -> Self {
+        let mut essence = self.clone();
+        essence.retain_annotations(|_| false);
+        essence
+    }
+
     fn drop_empty_stanzas(&mut self) {
         let Some(top) = self.0.as_object_mut() else {
             return;

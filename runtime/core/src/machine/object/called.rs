@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     handler::HandlerSpec,
+    machine::reconcile::ReconcileDigest,
     object::patch::ObjectPatch,
     outcome::{HandlerFailure, Outcome},
     progress::record::Record,
@@ -27,7 +28,7 @@ pub(super) struct CalledHandler {
 pub(super) struct ReconcileWrite {
     pub(super) stored: Option<Record>,
     pub(super) before: Record,
-    pub(super) digest: u64,
+    pub(super) digest: ReconcileDigest,
     pub(super) input: TurnInput,
 }
 

@@ -42,6 +42,8 @@ struct Owner {
     has_far_child: bool,
     /// Whether calls patch the status, which the API server rejects.
     status_rejected: bool,
+    /// Whether a webhook stamps each write.
+    stamped: bool,
 }
 
 impl Owner {
@@ -80,6 +82,7 @@ impl Owner {
             edits_during_calls: Vec::new(),
             has_far_child: false,
             status_rejected: false,
+            stamped: false,
         }
     }
 
@@ -242,6 +245,10 @@ impl Owner {
                         }
                     }
                 }
+                if self.stamped {
+                    let stamp = json!({"stamp": self.version().to_string()});
+                    apply_merge(&mut changed, &json!({"metadata": {"annotations": stamp}}));
+                }
                 self.object = changed;
                 let version = (self.version() + 1).to_string();
                 self.object["metadata"]["resourceVersion"] = version.into();
@@ -344,6 +351,19 @@ fn a_failed_call_prunes_nothing_and_is_repeated() {
     let done = owner.take();
     assert_eq!(done[0], "reconciled 1 for [Asked, Failed]");
     assert_eq!(done[1..], ["pruned", "wrote"]);
+}
+
+#[test]
+fn a_failed_call_waits_for_its_delay_though_a_webhook_stamps_its_record() {
+    let mut owner = Owner::new(&[]);
+    owner.stamped = true;
+    owner.results.extend([failure(), failure()]);
+    assert_eq!(owner.event(), NextCall::After(Duration::from_secs(60)));
+    assert_eq!(owner.take(), ["reconciled 1 for [Created]", "wrote"]);
+    owner.edit(&json!({"spec": {"size": 2}}));
+    owner.event();
+    let done = owner.take();
+    assert_eq!(done[0], "reconciled 2 for [Changed, Failed]", "at once");
 }
 
 #[test]

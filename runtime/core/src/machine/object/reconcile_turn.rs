@@ -16,7 +16,7 @@ use crate::{
         memory::{ObjectMemory, TurnWrite},
         now::Now,
         object::{ReconcileAttempt, ReconcileResult},
-        reconcile::{ReconcileDue, ReconcileRules, RecordChange},
+        reconcile::{ReconcileDigest, ReconcileDue, ReconcileRules, RecordChange},
     },
     object::patch::ObjectPatch,
     outcome::{Consequence, HandlerFailure, Outcome},
@@ -30,7 +30,7 @@ pub(super) struct ReconcileTurn<'o> {
     rules: &'o ReconcileRules,
     input: TurnInput,
     reasons: ReconcileReasons,
-    digest: u64,
+    digest: ReconcileDigest,
     /// The record on the object.
     stored: Option<Record>,
     /// The record that this call goes on with.
@@ -73,7 +73,7 @@ impl<'o, K> ObjectMachine<'o, K> {
                 let view = input.view();
                 let progress = &self.rules.persistence.progress;
                 let stored = progress.fetch(&rules.spec.id, view);
-                let digest = rules.digest(input.change.new.as_value(), &input.body);
+                let digest = rules.digest(&input.change.new, &input.body);
                 let known = memory.reconcile();
                 match known.due(rules, digest, stored.as_ref(), now) {
                     ReconcileDue::Now(reasons) => {
