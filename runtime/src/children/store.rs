@@ -296,7 +296,7 @@ impl ChildStore {
         if !in_flight.is_newest(&child.uid, child.version.as_ref()) {
             return entry.requeue(kind, identity);
         }
-        let seen = in_flight.seen();
+        let seen = in_flight.newest_version();
         child.fields_after_apply = child.fields.as_ref().map(|fields| fields_digest(fields));
         child.fields = None;
         child.in_sync = Some(digest.into());

@@ -37,7 +37,7 @@ impl ChildInFlight {
 
     /// The newest version that came.
     #[must_use]
-    pub fn seen(&self) -> Option<&ResourceVersion> {
+    pub fn newest_version(&self) -> Option<&ResourceVersion> {
         self.seen.as_ref()
     }
 

@@ -179,37 +179,7 @@ impl Owner {
                     subs: Vec::new(),
                 })
             }
-            ObjectEffect::CallReconcile(attempt) => {
-                let reasons: Vec<_> = attempt.reasons.iter().collect();
-                let size = attempt.input.body["spec"]["size"].clone();
-                self.done.push(format!("reconciled {size} for {reasons:?}"));
-                let is_held =
-                    finalizer::is_present(attempt.input.view(), &self.persistence.finalizer);
-                let outcome = match self.results.is_empty() {
-                    true => Outcome::Success(Value::Null),
-                    false => self.results.remove(0),
-                };
-                let repeats = self.needs_finalizer && !is_held;
-                self.has_far_child |= self.needs_finalizer && is_held;
-                self.last_success = match outcome {
-                    Outcome::Success(_) if !repeats => Some((size, false)),
-                    _ => None,
-                };
-                if let Some(size) = self.edits_during_calls.pop() {
-                    self.edit(&json!({"spec": {"size": size}}));
-                }
-                let mut writes = ObjectPatch::new();
-                if self.status_rejected {
-                    writes.merge(json!({"status": {"phase": "x"}}));
-                }
-                ObjectInput::ReconcileCalled(ReconcileResult {
-                    outcome,
-                    writes,
-                    again: None,
-                    out_of_reach: self.needs_finalizer,
-                    needs_finalizer: self.needs_finalizer && !is_held,
-                })
-            }
+            ObjectEffect::CallReconcile(attempt) => self.reconcile(attempt),
             ObjectEffect::PruneChildren => {
                 self.done.push("pruned".to_owned());
                 let success = self.last_success.as_mut();
@@ -230,32 +200,65 @@ impl Owner {
             ObjectEffect::Send(ObjectRequest::Get) => {
                 ObjectInput::Answer(Answer::Object(Arc::new(self.object.clone())))
             }
-            ObjectEffect::Send(ObjectRequest::Patch { content, .. }) => {
-                self.done.push("wrote".to_owned());
-                let mut changed = self.object.clone();
-                match content {
-                    PatchContent::Merge(merge) => apply_merge(&mut changed, merge),
-                    PatchContent::Json(_) => {
-                        // The only edit is that of the finalizer.
-                        let finalizer = &self.persistence.finalizer;
-                        if finalizer::is_present(ObjectView::new(&changed), finalizer) {
-                            finalizer::remove(&mut changed, finalizer);
-                        } else {
-                            finalizer::insert(&mut changed, finalizer);
-                        }
-                    }
-                }
-                if self.stamped {
-                    let stamp = json!({"stamp": self.version().to_string()});
-                    apply_merge(&mut changed, &json!({"metadata": {"annotations": stamp}}));
-                }
-                self.object = changed;
-                let version = (self.version() + 1).to_string();
-                self.object["metadata"]["resourceVersion"] = version.into();
-                ObjectInput::Answer(Answer::Object(Arc::new(self.object.clone())))
-            }
+            ObjectEffect::Send(ObjectRequest::Patch { content, .. }) => self.write(content),
             _ => ObjectInput::Continue,
         }
+    }
+
+    fn reconcile(&mut self, attempt: &ReconcileAttempt<'_>) -> ObjectInput {
+        let reasons: Vec<_> = attempt.reasons.iter().collect();
+        let size = attempt.input.body["spec"]["size"].clone();
+        self.done.push(format!("reconciled {size} for {reasons:?}"));
+        let is_held = finalizer::is_present(attempt.input.view(), &self.persistence.finalizer);
+        let outcome = match self.results.is_empty() {
+            true => Outcome::Success(Value::Null),
+            false => self.results.remove(0),
+        };
+        let repeats = self.needs_finalizer && !is_held;
+        self.has_far_child |= self.needs_finalizer && is_held;
+        self.last_success = match outcome {
+            Outcome::Success(_) if !repeats => Some((size, false)),
+            _ => None,
+        };
+        if let Some(size) = self.edits_during_calls.pop() {
+            self.edit(&json!({"spec": {"size": size}}));
+        }
+        let mut writes = ObjectPatch::new();
+        if self.status_rejected {
+            writes.merge(json!({"status": {"phase": "x"}}));
+        }
+        ObjectInput::ReconcileCalled(ReconcileResult {
+            outcome,
+            writes,
+            again: None,
+            out_of_reach: self.needs_finalizer,
+            needs_finalizer: self.needs_finalizer && !is_held,
+        })
+    }
+
+    fn write(&mut self, content: &PatchContent) -> ObjectInput {
+        self.done.push("wrote".to_owned());
+        let mut changed = self.object.clone();
+        match content {
+            PatchContent::Merge(merge) => apply_merge(&mut changed, merge),
+            PatchContent::Json(_) => {
+                // The only edit is that of the finalizer.
+                let finalizer = &self.persistence.finalizer;
+                if finalizer::is_present(ObjectView::new(&changed), finalizer) {
+                    finalizer::remove(&mut changed, finalizer);
+                } else {
+                    finalizer::insert(&mut changed, finalizer);
+                }
+            }
+        }
+        if self.stamped {
+            let stamp = json!({"stamp": self.version().to_string()});
+            apply_merge(&mut changed, &json!({"metadata": {"annotations": stamp}}));
+        }
+        self.object = changed;
+        let version = (self.version() + 1).to_string();
+        self.object["metadata"]["resourceVersion"] = version.into();
+        ObjectInput::Answer(Answer::Object(Arc::new(self.object.clone())))
     }
 
     /// Lets the time of the next call come, if one is planned.
