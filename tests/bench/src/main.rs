@@ -1,6 +1,7 @@
 //! Benchmarks that compare our runtime with Kopf, kube's Controller and controller-runtime.
 
 mod admission;
+mod children;
 mod cold_start;
 mod compile;
 mod dev;
@@ -32,6 +33,8 @@ enum Benchmark {
     EditStorm(edit_storm::Options),
     /// Review objects: rate, latency at half of it, memory
     Admission(admission::Options),
+    /// Keep one child for each of many objects: requests, CPU time, memory, bytes
+    Children(children::Options),
     /// Handle objects that are already there, and start again over handled ones
     ColdStart(cold_start::Options),
     /// Compile a new operator, from nothing and after an edit, beside kube-rs's controller template
@@ -65,6 +68,7 @@ fn main() -> ExitCode {
         match Cli::parse().benchmark {
             Benchmark::EditStorm(options) => edit_storm::run(&options).await,
             Benchmark::Admission(options) => admission::run(&options).await,
+            Benchmark::Children(options) => children::run(&options).await,
             Benchmark::ColdStart(options) => cold_start::run(&options).await,
             Benchmark::Compile(options) => compile::run(&options),
             Benchmark::Dev(options) => dev::run(&options).await,

@@ -45,6 +45,11 @@ pub(crate) fn children_cpu() -> io::Result<f64> {
     cpu("self", 13)
 }
 
+/// The CPU time of any process, in seconds.
+pub(crate) fn cpu_of(pid: &str) -> io::Result<f64> {
+    cpu(pid, 11)
+}
+
 /// Reads the usage of an operator so far.
 pub(crate) fn usage(operator: &ChildProcess) -> io::Result<Usage> {
     let pid = operator.pid();
