@@ -10,6 +10,7 @@ use kube::{Api, ResourceExt as _};
 use serde_json::Value;
 
 use super::conflict::Refusal;
+use super::removal::Deletion;
 use super::store::{self, ChildEnding, ConflictNote, StoredChild};
 use super::{ChildIdentity, Children, OwnedKind};
 use crate::handler::error::HandlerError;
@@ -123,8 +124,11 @@ impl ChildApplication<'_> {
     async fn recreate(&self, stored: &StoredChild) -> Result<ApplyEnd, ApplyFailure> {
         let (children, identity) = (self.children, &self.identity);
         let deleted = children.delete(self.owner, identity, &stored.uid, ChildEnding::Awaited);
-        deleted.await.map_err(HandlerError::from)?;
-        Ok(ApplyEnd::Replaced(self.known(Some(stored))))
+        match deleted.await.map_err(HandlerError::from)? {
+            Deletion::Begun => Ok(ApplyEnd::Replaced(self.known(Some(stored)))),
+            // No event of it will call for its owner.
+            Deletion::AlreadyGone => self.send_unknown().await,
+        }
     }
 
     /// Applies a child that the watch does not know: it may not exist, or have no label of ours.

@@ -11,6 +11,15 @@ use super::store::ChildEnding;
 use super::{ChildIdentity, Children, OwnedKind};
 use crate::watch::ObjectKey;
 
+/// What has become of a child that was to be deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Deletion {
+    /// The watch will say when it is gone.
+    Begun,
+    /// It was gone before, and is not known any more.
+    AlreadyGone,
+}
+
 impl Children {
     /// Deletes the children of an owner that a complete call did not apply.
     ///
@@ -31,7 +40,7 @@ impl Children {
         for (identity, uid) in prune::abandoned(known, &[]) {
             let pruned = self.delete(owner, &identity, &uid, ChildEnding::Pruned);
             match pruned.await {
-                Ok(()) => info!(
+                Ok(_) => info!(
                     "the {} is not applied any more: deleted",
                     self.describe(&identity)
                 ),
@@ -90,7 +99,7 @@ impl Children {
         identity: &ChildIdentity,
         uid: &str,
         ending: ChildEnding,
-    ) -> Result<(), kube::Error> {
+    ) -> Result<Deletion, kube::Error> {
         let params = DeleteParams {
             preconditions: Some(Preconditions {
                 uid: Some(uid.to_owned()),
@@ -103,7 +112,7 @@ impl Children {
         self.store().note_ending(&owner.uid, identity, uid, ending);
         let api = self.api(identity.kind, identity.namespace.as_deref());
         let Err(error) = api.delete(&identity.name, &params).await else {
-            return Ok(());
+            return Ok(Deletion::Begun);
         };
         let mut meaning = match &error {
             kube::Error::Api(status) => prune::after_refusal(status.code),
@@ -117,7 +126,7 @@ impl Children {
         }
         if meaning == AfterDeletion::Gone {
             self.store().drop_child(&owner.uid, identity, uid);
-            return Ok(());
+            return Ok(Deletion::AlreadyGone);
         }
         self.store().forget_ending(&owner.uid, identity, uid);
         Err(error)

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use http::Method;
+use http::{Method, StatusCode};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kopf_runtime::{
     ChildOf, ChildOptions, HandlerResult, Pruning, ReconcileContext, ResourceHandlers,
     ResourceSpec, Scope, StatusSubresource, UpdateOrder, UpdateStrategy,
 };
-use kopf_tests::{Objects, TestResult};
+use kopf_tests::{Fault, Objects, RequestMatch, TestResult};
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
@@ -90,6 +90,28 @@ async fn a_child_is_made_anew_where_it_cannot_change() -> TestResult {
     fixture.objects.merge("one", patch).await?;
     wait_for_size(&maps, "a", "2").await?;
     assert_ne!(maps.get("a").await?.uid(), first);
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn a_child_that_is_gone_before_its_deletion_is_made_anew_at_once() -> TestResult {
+    let mut fixture = HandlerFixture::new("recreate-gone").await?;
+    let handlers = maps::<RecreatedChildren>(&fixture);
+    let (proxy, operator) = fixture.start_through_proxy(handlers).await?;
+    let body = json!({"spec": {"maps": {"a": {"size": "1"}}}});
+    fixture.objects.create("one", body).await?;
+    reported(&mut fixture, "one: created").await;
+    let maps = config_maps(&fixture).await?;
+    // No event and no list says that the child is gone.
+    let maps_of_all = || RequestMatch::any().path("/configmaps");
+    for reads in [maps_of_all().watches(), maps_of_all().parameter("limit")] {
+        proxy.always(reads, Fault::Answer(StatusCode::INTERNAL_SERVER_ERROR));
+    }
+    proxy.cut_all();
+    maps.delete("a").await?;
+    let patch = json!({"spec": {"maps": {"a": {"size": "2"}}}});
+    fixture.objects.merge("one", patch).await?;
+    wait_for_size(&maps, "a", "2").await?;
     operator.stop().await
 }
 
