@@ -164,7 +164,7 @@ impl Operator {
 
     pub async fn wait_for_provider(
         &self,
-        cx: &mut ChangeContext<EphemeralVolumeClaim>,
+        _cx: &mut ChangeContext<EphemeralVolumeClaim>,
     ) -> HandlerResult {
         if !self.provider.is_ready {
             let delay = Duration::from_secs(30);
