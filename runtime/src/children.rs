@@ -5,6 +5,7 @@
 pub(crate) mod adopted;
 mod apply;
 mod conflict;
+mod json;
 pub(crate) mod owner;
 mod removal;
 pub(crate) mod requeues;
@@ -18,10 +19,12 @@ use std::time::Duration;
 use kopf_core::children::OPERATOR_LABEL;
 use kopf_core::children::desired::operator_label;
 use kopf_core::children::options::{ChildContents, ChildOptions};
+use kopf_core::handler::HandlerId;
 use kopf_core::handler::watch_selectors::{LabelRequirement, WatchSelectors};
 use kopf_core::object::resource_version::ResourceVersion;
 use kube::api::{ApiResource, DynamicObject};
-use kube::{Api, Client};
+use kube::core::Request;
+use kube::{Api, Client, Resource as _};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
@@ -78,6 +81,8 @@ pub(crate) enum RelatedRole {
 #[derive(Debug, Clone)]
 pub(crate) struct OwnedKind {
     pub(crate) name: KindName,
+    /// The name of the kind in the record of `reconcile`.
+    pub(crate) record_id: HandlerId,
     pub(crate) index: KindIndex,
     pub(crate) namespaced: bool,
     pub(crate) options: ChildOptions,
@@ -148,6 +153,7 @@ impl Children {
         let kind = kinds.find(|kind| kind.is(spec) && kind.role.is_child())?;
         Some(OwnedKind {
             name: name.clone(),
+            record_id: HandlerId::new(&format!("{}/{}", name.api_version, name.kind)),
             index: kind.index,
             namespaced: kind.spec.scope == Scope::Namespaced,
             options,
@@ -193,6 +199,11 @@ impl Children {
         version: Option<ResourceVersion>,
     ) {
         self.store().update_owner(key, handled, text, version);
+    }
+
+    /// Notes that the handling of an owner begins: from now on its children call for it.
+    pub(crate) fn begin_handling(&self, key: &ObjectKey) {
+        self.store().begin_handling(&key.uid);
     }
 
     /// Notes an older state of an owner: the API server was restored from a backup.
@@ -253,12 +264,25 @@ impl Children {
         &self.kinds[usize::from(index.0)]
     }
 
+    /// Makes requests for the children of a kind in a namespace.
+    fn requests(&self, kind: KindIndex, namespace: Option<&str>) -> Request {
+        Request::new(DynamicObject::url_path(
+            &self.kind(kind).resource,
+            namespace,
+        ))
+    }
+
     fn api(&self, kind: KindIndex, namespace: Option<&str>) -> Api<DynamicObject> {
         let resource = &self.kind(kind).resource;
         match namespace {
             Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, resource),
             None => Api::all_with(self.client.clone(), resource),
         }
+    }
+
+    /// Whether an owner has a child of a kind that `reconcile` has applied.
+    pub(crate) fn has_applied(&self, owner: &ObjectKey, kind: &OwnedKind) -> bool {
+        self.store().has_applied(&owner.uid, kind.index)
     }
 
     fn store(&self) -> MutexGuard<'_, ChildStore> {

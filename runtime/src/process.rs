@@ -218,6 +218,9 @@ impl Processor for Pipeline {
         batch: WaitingEvents,
     ) -> NextCall {
         let handling = self.handling(key);
+        if handling.kind.related().keeps_owners() {
+            self.children.begin_handling(key);
+        }
         self.services
             .journal
             .handling_begun(&handling.subject.journaled());
@@ -495,6 +498,8 @@ impl ObjectHandling<'_> {
             self.children
                 .update_owner(self.key, handled, &text, version);
         }
+        // It may have been forgotten since its handling began.
+        self.children.begin_handling(self.key);
     }
 
     /// Notes what an owner refers to, and deletes the children that Kubernetes does not delete

@@ -7,10 +7,9 @@ use std::sync::Arc;
 use kopf_core::children::OWNER_LABEL;
 use kube::ResourceExt as _;
 use kube::api::ListParams;
-use serde_json::Value;
 use tokio::sync::{Mutex, OnceCell};
 
-use super::store::StoredChild;
+use super::store::child::StoredChild;
 use super::{ChildIdentity, Children, OwnedKind};
 use crate::watch::{KindIndex, ObjectKey};
 
@@ -80,9 +79,9 @@ impl Children {
                     namespace: child.namespace().map(Box::from),
                     name: child.name_any().into(),
                 };
-                let object = serde_json::to_value(&child).unwrap_or(Value::Null);
-                let read = StoredChild::read(self.kind(kind.index), object, &self.manager);
-                if let Some(child) = read {
+                let text = serde_json::to_string(&child).unwrap_or_default();
+                let read = StoredChild::read(self.kind(kind.index), &text, &self.manager);
+                if let Some((child, _)) = read {
                     by_owner.entry(uid).or_default().push((identity, child));
                 }
             }

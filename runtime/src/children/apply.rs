@@ -7,11 +7,12 @@ use kopf_core::children::{APPLIED_ANNOTATION, OWNER_LABEL};
 use kopf_core::object::resource_version::{self, ResourceVersion};
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
-use serde_json::Value;
 
 use super::conflict::Refusal;
+use super::json::{ChildJson, ComparedBody};
 use super::removal::Deletion;
-use super::store::{self, ChildEnding, ConflictNote, StoredChild};
+use super::store::ConflictNote;
+use super::store::child::{self, ChildEnding, StoredChild};
 use super::{ChildIdentity, Children, OwnedKind};
 use crate::handler::error::HandlerError;
 use crate::watch::ObjectKey;
@@ -33,13 +34,13 @@ pub(super) struct ChildApplication<'a> {
 /// The end of an application.
 pub(super) enum ApplyEnd {
     /// The child was changed or made.
-    Applied(Value),
+    Applied(ChildJson),
     /// The child stays as it is until another client deletes it.
-    Left(Value),
+    Left(ChildJson),
     /// The child is being deleted, and is made anew once the watch says that it is gone.
-    Replaced(Value),
+    Replaced(ChildJson),
     /// The child is being deleted, or is about to be, and no event will tell when it is gone.
-    Going(Value),
+    Going(ChildJson),
 }
 
 /// The failure of an application.
@@ -65,7 +66,7 @@ struct InFlight<'a> {
 
 impl ChildApplication<'_> {
     /// The child, if it is as it should be.
-    pub(super) fn in_sync(&self) -> Option<Value> {
+    pub(super) fn in_sync(&self) -> Option<ChildJson> {
         let mut store = self.children.store();
         let owner = &self.owner.uid;
         let DesiredChild { digest, body, .. } = &self.desired;
@@ -81,7 +82,7 @@ impl ChildApplication<'_> {
     }
 
     /// The child as it is known: its body if bodies are kept, otherwise what is applied.
-    pub(super) fn left(&self) -> Value {
+    pub(super) fn left(&self) -> ChildJson {
         self.known(self.stored().as_ref())
     }
 
@@ -109,10 +110,8 @@ impl ChildApplication<'_> {
             return Err(self.conflict(stored.version.clone(), fight));
         }
         match self.patch(&stored.uid).await {
-            Err((Refusal::OtherObject, _)) => {
-                self.forget(&stored.uid);
-                self.send_unknown().await
-            }
+            // It may exist nevertheless: only an event removes it from the store.
+            Err((Refusal::OtherObject, _)) => self.send_unknown().await,
             Err((Refusal::Applied(fields), _)) => {
                 Err(self.conflict(stored.version.clone(), &applied_by_others(&fields)))
             }
@@ -184,7 +183,9 @@ impl ChildApplication<'_> {
             false => self.is_of_namesake(references),
         };
         if is_going {
-            return Ok(Some(ApplyEnd::Going(self.desired.body.clone())));
+            return Ok(Some(ApplyEnd::Going(ChildJson::Value(
+                self.desired.body.clone(),
+            ))));
         }
         if is_ours {
             return Ok(None);
@@ -209,13 +210,11 @@ impl ChildApplication<'_> {
     }
 
     /// Makes the child; an object of its name is refused, whatever it is.
-    async fn make(&self) -> Result<Value, Refused> {
-        let mut body = self.desired.body.clone();
-        body["metadata"]["resourceVersion"] = resource_version::OF_NO_OBJECT.into();
+    async fn make(&self) -> Result<String, Refused> {
+        let body = self.compared("resourceVersion", resource_version::OF_NO_OBJECT);
         let in_flight = InFlight::begin(self);
         let params = PatchParams::apply(&self.children.manager);
-        let (api, name) = (self.api(), &self.identity.name);
-        let made = in_flight.end(api.patch(name, &params, &Patch::Apply(&body)).await);
+        let made = in_flight.end(self.apply(&params, &body).await);
         made.map_err(|(refusal, error)| match refusal {
             // Its fields matter only if the object is ours.
             Refusal::Updated | Refusal::Applied(_) => (Refusal::OtherObject, error),
@@ -224,25 +223,48 @@ impl ChildApplication<'_> {
     }
 
     /// Applies the child, and takes back the fields that other clients have updated.
-    async fn patch(&self, uid: &str) -> Result<Value, Refused> {
-        let mut body = self.desired.body.clone();
-        body["metadata"]["uid"] = uid.into();
+    async fn patch(&self, uid: &str) -> Result<String, Refused> {
+        let body = self.compared("uid", uid);
         let in_flight = InFlight::begin(self);
-        let api = self.api();
-        let (name, body) = (&self.identity.name, Patch::Apply(&body));
         let params = PatchParams::apply(&self.children.manager);
-        let mut sent = api.patch(name, &params, &body).await;
+        let mut sent = self.apply(&params, &body).await;
         if let Err(kube::Error::Api(status)) = &sent
             && Refusal::read(status) == Refusal::Updated
         {
-            sent = api.patch(name, &params.force(), &body).await;
+            sent = self.apply(&params.force(), &body).await;
         }
         in_flight.end(sent)
     }
 
-    fn end(&self, applied: Result<Value, Refused>) -> Result<ApplyEnd, ApplyFailure> {
+    fn compared<'b>(&'b self, member: &'static str, value: &'b str) -> Patch<ComparedBody<'b>> {
+        Patch::Apply(ComparedBody {
+            body: &self.desired.body,
+            member,
+            value,
+        })
+    }
+
+    /// Sends the body; the answer is not parsed into a type, as only the handler knows it.
+    async fn apply(
+        &self,
+        params: &PatchParams,
+        body: &Patch<ComparedBody<'_>>,
+    ) -> Result<String, kube::Error> {
+        let ChildIdentity {
+            kind,
+            namespace,
+            name,
+        } = &self.identity;
+        let requests = self.children.requests(*kind, namespace.as_deref());
+        let request = requests.patch(name, params, body);
+        let mut request = request.map_err(kube::Error::BuildRequest)?;
+        request.extensions_mut().insert("patch");
+        self.children.client.request_text(request).await
+    }
+
+    fn end(&self, applied: Result<String, Refused>) -> Result<ApplyEnd, ApplyFailure> {
         match applied {
-            Ok(applied) => Ok(ApplyEnd::Applied(applied)),
+            Ok(applied) => Ok(ApplyEnd::Applied(ChildJson::Text(applied))),
             Err((Refusal::Immutable(fields), error)) => {
                 let child = self.children.describe(&self.identity);
                 let mut message = format!("the {child} cannot change: {fields} is immutable");
@@ -291,12 +313,6 @@ impl ChildApplication<'_> {
         ApplyFailure::Conflict(message)
     }
 
-    /// Forgets a child that does not exist any more.
-    fn forget(&self, uid: &str) {
-        let mut store = self.children.store();
-        store.drop_child(&self.owner.uid, &self.identity, uid);
-    }
-
     fn may_take_back(&self) -> bool {
         let now = self.children.origin.elapsed();
         let mut store = self.children.store();
@@ -310,11 +326,12 @@ impl ChildApplication<'_> {
         store.child(&self.owner.uid, &self.identity).cloned()
     }
 
-    fn known(&self, stored: Option<&StoredChild>) -> Value {
+    fn known(&self, stored: Option<&StoredChild>) -> ChildJson {
         let kind = self.children.kind(self.identity.kind);
-        let body = stored.filter(|_| store::keeps_bodies(kind));
-        let body = body.and_then(StoredChild::object);
-        body.unwrap_or_else(|| self.desired.body.clone())
+        match stored.filter(|_| child::keeps_bodies(kind)) {
+            Some(stored) => ChildJson::Text(stored.text.to_string()),
+            None => ChildJson::Value(self.desired.body.clone()),
+        }
     }
 
     fn api(&self) -> Api<DynamicObject> {
@@ -346,7 +363,7 @@ impl<'a> InFlight<'a> {
     }
 
     /// Notes the child as the API server has it, or the refusal.
-    fn end(mut self, sent: Result<DynamicObject, kube::Error>) -> Result<Value, Refused> {
+    fn end(mut self, sent: Result<String, kube::Error>) -> Result<String, Refused> {
         let applied = sent.map_err(|error| {
             let refusal = match &error {
                 kube::Error::Api(status) => Refusal::read(status),
@@ -354,7 +371,6 @@ impl<'a> InFlight<'a> {
             };
             (refusal, error)
         })?;
-        let applied = serde_json::to_value(&applied).unwrap_or(Value::Null);
         self.is_over = true;
         let ChildApplication {
             children,
@@ -363,8 +379,8 @@ impl<'a> InFlight<'a> {
             ..
         } = self.application;
         let kind = children.kind(identity.kind);
-        let child = StoredChild::read(kind, applied.clone(), &children.manager);
-        self.finish(child.map(|child| (child, desired.digest.as_str())));
+        let child = StoredChild::read(kind, &applied, &children.manager);
+        self.finish(child.map(|(child, _)| (child, desired.digest.as_str())));
         Ok(applied)
     }
 

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use kopf_core::children::desired::{ChildType, DesiredChild};
 use kopf_core::children::options::{Pruning, UpdateOrder};
+use kopf_core::handler::HandlerId;
 use kopf_core::object::ObjectView;
 use kopf_core::readiness;
 use serde_json::Value;
 
 use super::apply::{ApplyEnd, ApplyFailure, ChildApplication};
+use super::json::ChildJson;
 use super::{ChildIdentity, Children, OwnedKind};
 use crate::client::resource::KindName;
 use crate::handler::error::{HandlerError, HandlerResult};
@@ -101,9 +103,9 @@ impl OwnerChildren {
     }
 
     /// Applies a child, and returns it.
-    pub(crate) async fn apply(&self, kind: &KindName, body: Value) -> HandlerResult<Value> {
+    pub(crate) async fn apply(&self, kind: &KindName, body: Value) -> HandlerResult<ChildJson> {
         if self.mode == ApplyMode::Noted {
-            return Ok(self.note(kind, body));
+            return Ok(ChildJson::Value(self.note(kind, body)));
         }
         let application = self.application(kind, body)?;
         self.call().applied.push(application.identity.clone());
@@ -154,7 +156,7 @@ impl OwnerChildren {
     }
 
     /// Notes a child that is as it should be and not ready, if the next one waits for it.
-    fn note_readiness(&self, kind: &OwnedKind, child: &Value) {
+    fn note_readiness(&self, kind: &OwnedKind, child: &ChildJson) {
         if kind.options.order != UpdateOrder::OneAtATime {
             return;
         }
@@ -162,7 +164,7 @@ impl OwnerChildren {
             api_version,
             kind: name,
         } = &kind.name;
-        if !readiness::of_kind(api_version, name, child).is_ready() {
+        if !readiness::of_kind(api_version, name, &child.to_value()).is_ready() {
             self.call().unready.push(kind.index);
         }
     }
@@ -266,6 +268,22 @@ impl OwnerChildren {
     pub(crate) async fn prune(&self) -> Result<(), String> {
         let applied = self.call().applied.clone();
         self.children.prune(&self.key, &self.kinds, &applied).await
+    }
+
+    /// The kinds of which a child shows that this call applied it.
+    pub(crate) fn applied_kinds(&self, call: &CallSummary) -> Vec<HandlerId> {
+        let store = self.children.store();
+        let kinds = self.kinds.iter().filter(|kind| {
+            let mut applied = call.applied.iter().filter(|it| it.kind == kind.index);
+            applied.any(|identity| store.is_applied(&self.key.uid, identity))
+        });
+        kinds.map(|kind| kind.record_id.clone()).collect()
+    }
+
+    /// Whether a child shows that there was a call.
+    pub(crate) fn shows_earlier_call(&self) -> bool {
+        let mut kinds = self.kinds.iter();
+        kinds.any(|kind| self.children.has_applied(&self.key, kind))
     }
 
     /// What the call did.

@@ -7,7 +7,7 @@ use kube::ResourceExt as _;
 use kube::api::{DeleteParams, Preconditions, PropagationPolicy};
 use tracing::{info, warn};
 
-use super::store::ChildEnding;
+use super::store::child::ChildEnding;
 use super::{ChildIdentity, Children, OwnedKind};
 use crate::watch::ObjectKey;
 

@@ -1,24 +1,23 @@
 //! The children that the watches have brought, by their owners.
 
+pub(crate) mod child;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
-use kopf_core::children::fields::FieldOwnership;
 use kopf_core::children::in_flight::ChildInFlight;
-use kopf_core::children::options::{ChildContents, Pruning};
+use kopf_core::children::options::Pruning;
 use kopf_core::children::prune::KnownChild;
 use kopf_core::children::reasons::{ReconcileReason, RelatedObject};
 use kopf_core::children::takebacks::Takebacks;
-use kopf_core::children::{APPLIED_ANNOTATION, OWNER_LABEL};
-use kopf_core::object::ObjectView;
 use kopf_core::object::resource_version::ResourceVersion;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use self::child::{ChildEnding, StoredChild, fields_digest};
 use super::requeues::OwnerRequeue;
 use super::used::UsedObjects;
-use super::{ChildIdentity, RelatedRole, WatchedKind};
+use super::{ChildIdentity, WatchedKind};
 use crate::watch::{KindIndex, ObjectKey, WatchEvent, WatchEventType};
 
 /// Events of children that wait for their handlers, for one owner; beyond that, older ones go.
@@ -38,53 +37,20 @@ pub(super) struct ChildStore {
 
 #[derive(Default)]
 struct OwnerEntry {
-    /// None until the owner itself is handled.
+    /// None until an event of the owner itself has come.
     key: Option<Arc<ObjectKey>>,
+    /// Whether the owner was handled. Before that it waits for that with its own event, and what
+    /// happens to its children is no reason to handle it once more.
+    handling_begun: bool,
     latest: Option<(Arc<RawValue>, Option<ResourceVersion>)>,
     children: BTreeMap<ChildIdentity, StoredChild>,
     /// Children that are being applied.
     in_flight: BTreeMap<ChildIdentity, ChildInFlight>,
     takebacks: BTreeMap<ChildIdentity, Takebacks>,
     conflicts: BTreeMap<ChildIdentity, ConflictNote>,
-    /// The kinds of children with handlers; none until the owner itself is handled.
+    /// The kinds of children with handlers; none until an event of the owner itself has come.
     handled: Arc<[KindIndex]>,
     news: VecDeque<ChildEvent>,
-}
-
-/// A child.
-#[derive(Clone)]
-pub(super) struct StoredChild {
-    pub(super) uid: Box<str>,
-    pub(super) version: Option<ResourceVersion>,
-    /// Its JSON, without its managed fields.
-    pub(super) text: Arc<str>,
-    /// The digest in its annotation.
-    pub(super) applied: Option<Box<str>>,
-    /// Whether it has our labels.
-    pub(super) labelled: bool,
-    pub(super) deleting: bool,
-    /// Whose fields they are; none once the child was found to be as it should be.
-    fields: Option<Arc<FieldOwnership>>,
-    /// The digest of the body that it certainly has.
-    in_sync: Option<Box<str>>,
-    /// The digest of our fields after our last application, in case the API server does not keep
-    /// all that we apply.
-    fields_after_apply: Option<u64>,
-    /// What our own deletion of it means.
-    ending: Option<ChildEnding>,
-    /// Whether a watch has brought this version, and not only the answer to our application.
-    announced: bool,
-    /// Whether a watch has brought it in any version: then the watch also tells of its end.
-    watched: bool,
-}
-
-/// Why we deleted a child.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ChildEnding {
-    /// It is not applied any more: nothing follows.
-    Pruned,
-    /// Its owner waits for its end.
-    Awaited,
 }
 
 /// An application that other clients oppose; it is not repeated before something changes.
@@ -125,14 +91,14 @@ impl ChildStore {
                 .into_iter()
                 .collect();
         }
-        let Ok(object) = serde_json::from_str::<Value>(watch_event.text.get()) else {
+        if self.is_echo(kind, key, &identity, watch_event) {
             return Vec::new();
-        };
-        let Some(child) = StoredChild::read(kind, object, manager) else {
+        }
+        let read = StoredChild::read(kind, watch_event.text.get(), manager);
+        let Some((child, owner)) = read else {
             return Vec::new();
         };
         let mut requeues = Vec::new();
-        let owner = child.owner_uid();
         if let Some(former) = self.owner_of.get(&key.uid)
             && Some(&**former) != owner.as_deref()
         {
@@ -142,6 +108,32 @@ impl ChildStore {
             requeues.extend(self.put_child(kind, owner, &identity, child));
         }
         requeues
+    }
+
+    /// Whether an event brings what the answer to our application has brought already, which no
+    /// handler of children wants to know: most events do, and need not be parsed.
+    fn is_echo(
+        &mut self,
+        kind: &WatchedKind,
+        key: &ObjectKey,
+        identity: &ChildIdentity,
+        watch_event: &WatchEvent,
+    ) -> bool {
+        let owner = self.owner_of.get(&key.uid);
+        let entry = owner.and_then(|owner| self.owners.get_mut(owner));
+        let Some(entry) = entry.filter(|it| !it.handled.contains(&kind.index)) else {
+            return false;
+        };
+        let Some(known) = entry.children.get_mut(identity) else {
+            return false;
+        };
+        let is_known = match (&watch_event.version, &known.version) {
+            (Some(seen), Some(version)) => seen.is_not_newer_than(version),
+            _ => false,
+        };
+        let is_echo = is_known && known.uid == key.uid && known.labelled;
+        known.watched |= is_echo;
+        is_echo
     }
 
     fn put_child(
@@ -169,7 +161,7 @@ impl ChildStore {
                     return None;
                 }
                 entry.push_news(&child, false);
-                return Some((Arc::clone(entry.key.as_ref()?), None));
+                return Some((Arc::clone(entry.begun_key()?), None));
             }
             child.fields_after_apply = known.fields_after_apply;
             child.ending = known.ending;
@@ -305,11 +297,14 @@ impl ChildStore {
         let former = entry.children.get(identity);
         let was_watched = former.is_some_and(|it| it.uid == child.uid && it.watched);
         child.watched = was_watched || seen.is_some();
+        if let Some(former) = former.filter(|it| it.uid != child.uid) {
+            self.owner_of.remove(&former.uid);
+        }
         self.owner_of.insert(child.uid.clone(), owner.into());
         entry.children.insert(identity.clone(), child);
         let has_news = !entry.news.is_empty();
-        let key = entry.key.clone().filter(|_| has_news)?;
-        Some((key, None))
+        let key = entry.begun_key().filter(|_| has_news)?;
+        Some((Arc::clone(key), None))
     }
 
     /// A child of an owner.
@@ -370,6 +365,19 @@ impl ChildStore {
             reachable: owner.namespace.is_none() || owner.namespace == identity.namespace,
         });
         known.collect()
+    }
+
+    /// Whether an owner has a child of a kind that `reconcile` has applied.
+    pub(super) fn has_applied(&self, owner: &str, kind: KindIndex) -> bool {
+        let entry = self.owners.get(owner);
+        let mut children = entry.into_iter().flat_map(|entry| &entry.children);
+        children.any(|(identity, child)| identity.kind == kind && child.shows_application())
+    }
+
+    /// Whether a child of an owner is one that `reconcile` has applied.
+    pub(super) fn is_applied(&self, owner: &str, identity: &ChildIdentity) -> bool {
+        let child = self.child(owner, identity);
+        child.is_some_and(StoredChild::shows_application)
     }
 
     /// The JSON of the children of one kind.
@@ -470,6 +478,13 @@ impl ChildStore {
         entry.latest = Some((Arc::clone(text), version));
     }
 
+    /// Notes that the handling of an owner begins.
+    pub(super) fn begin_handling(&mut self, uid: &str) {
+        if let Some(entry) = self.owners.get_mut(uid) {
+            entry.handling_begun = true;
+        }
+    }
+
     pub(super) fn replace_owner(
         &mut self,
         key: &Arc<ObjectKey>,
@@ -533,10 +548,15 @@ impl ChildStore {
 impl OwnerEntry {
     fn requeue(&self, kind: &WatchedKind, identity: &ChildIdentity) -> Option<OwnerRequeue> {
         let reason = ReconcileReason::ChildChanged(related(kind, identity));
-        Some((Arc::clone(self.key.as_ref()?), Some(reason)))
+        Some((Arc::clone(self.begun_key()?), Some(reason)))
     }
 
-    /// Notes that the owner is handled. Children that were there before are news then.
+    /// The owner, if it was handled.
+    fn begun_key(&self) -> Option<&Arc<ObjectKey>> {
+        self.key.as_ref().filter(|_| self.handling_begun)
+    }
+
+    /// Notes that the owner will be handled. Children that were there before are news then.
     fn note_key(&mut self, key: &Arc<ObjectKey>, handled: &Arc<[KindIndex]>) {
         if self.key.as_ref() == Some(key) {
             return;
@@ -573,54 +593,6 @@ impl ChildEvent {
     }
 }
 
-// === impl StoredChild ===
-
-impl StoredChild {
-    /// Reads a child; none if it has no uid, which never happens for a stored object.
-    pub(super) fn read(kind: &WatchedKind, mut object: Value, manager: &str) -> Option<Self> {
-        let meta = object.get_mut("metadata")?.as_object_mut()?;
-        let managed = meta.shift_remove("managedFields");
-        let fields = FieldOwnership::read(managed.as_ref(), manager);
-        if !keeps_bodies(kind) {
-            object = serde_json::json!({"metadata": object["metadata"].take()});
-        }
-        let name = kind.spec.kind_name();
-        object["apiVersion"] = name.api_version.into();
-        object["kind"] = name.kind.into();
-        let view = ObjectView::new(&object);
-        let owner = view.label(OWNER_LABEL);
-        Some(Self {
-            uid: view.uid()?.into(),
-            version: view.resource_version().map(ResourceVersion::new),
-            applied: view.annotation(APPLIED_ANNOTATION).map(Box::from),
-            labelled: owner.is_some(),
-            deleting: view.is_being_deleted(),
-            text: object.to_string().into(),
-            fields: Some(Arc::new(fields)),
-            in_sync: None,
-            fields_after_apply: None,
-            ending: None,
-            announced: true,
-            watched: true,
-        })
-    }
-
-    /// Whether it is being deleted, as far as is known.
-    pub(super) fn is_ending(&self) -> bool {
-        self.deleting || self.ending.is_some()
-    }
-
-    /// The child as JSON; the API server's, if its kind is kept with bodies.
-    pub(super) fn object(&self) -> Option<Value> {
-        serde_json::from_str(&self.text).ok()
-    }
-
-    fn owner_uid(&self) -> Option<Box<str>> {
-        let object = self.object()?;
-        ObjectView::new(&object).label(OWNER_LABEL).map(Box::from)
-    }
-}
-
 fn related(kind: &WatchedKind, identity: &ChildIdentity) -> RelatedObject {
     RelatedObject {
         kind: kind.spec.kind.to_string(),
@@ -629,185 +601,5 @@ fn related(kind: &WatchedKind, identity: &ChildIdentity) -> RelatedObject {
     }
 }
 
-fn fields_digest(fields: &FieldOwnership) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    fields.ours().to_string().hash(&mut hasher);
-    hasher.finish()
-}
-
-/// Whether the bodies of a kind are kept.
-pub(super) fn keeps_bodies(kind: &WatchedKind) -> bool {
-    kind.role == RelatedRole::Child(ChildContents::Bodies)
-}
-
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-    use crate::client::resource::{ResourceSpec, Scope, StatusSubresource};
-
-    const OWNER: &str = "u-owner";
-
-    fn kind() -> WatchedKind {
-        let spec = ResourceSpec {
-            group: "",
-            version: "v1",
-            kind: "ConfigMap",
-            plural: "configmaps",
-            scope: Scope::Namespaced,
-            status: StatusSubresource::Absent,
-        };
-        WatchedKind::new(
-            KindIndex(0),
-            spec,
-            RelatedRole::Child(ChildContents::Metadata),
-        )
-    }
-
-    fn child(version: &str) -> Value {
-        json!({"metadata": {
-            "name": "a", "namespace": "n", "uid": "u-child", "resourceVersion": version,
-            "labels": {OWNER_LABEL: OWNER},
-        }})
-    }
-
-    fn identity() -> ChildIdentity {
-        ChildIdentity {
-            kind: KindIndex(0),
-            namespace: Some("n".into()),
-            name: "a".into(),
-        }
-    }
-
-    fn owner() -> Arc<ObjectKey> {
-        Arc::new(ObjectKey {
-            kind: KindIndex(1),
-            uid: OWNER.into(),
-            namespace: Some("n".into()),
-            name: "one".into(),
-        })
-    }
-
-    /// The owner is handled; `handled` are the kinds of children with handlers.
-    fn note_owner(store: &mut ChildStore, handled: &[KindIndex]) {
-        let text: Box<RawValue> = serde_json::from_str("{}").unwrap();
-        store.update_owner(&owner(), &handled.into(), &text.into(), None);
-    }
-
-    /// A store that has just applied a child.
-    fn applied() -> ChildStore {
-        let mut store = ChildStore::default();
-        note_owner(&mut store, &[]);
-        store.begin_apply(OWNER, &identity());
-        let child = StoredChild::read(&kind(), child("5"), "m").unwrap();
-        store.end_apply(OWNER, &kind(), &identity(), Some((child, "digest")));
-        store
-    }
-
-    /// The watch sends an event of the child; returns the number of owners to be handled.
-    fn watch(store: &mut ChildStore, event_type: WatchEventType, version: &str) -> usize {
-        let text = serde_json::value::to_raw_value(&child(version)).unwrap();
-        let key = ObjectKey {
-            kind: KindIndex(0),
-            uid: "u-child".into(),
-            namespace: Some("n".into()),
-            name: "a".into(),
-        };
-        let watch_event = WatchEvent {
-            event_type,
-            version: Some(ResourceVersion::new(version)),
-            text: text.into(),
-        };
-        store.observe_child(&kind(), &key, &watch_event, "m").len()
-    }
-
-    fn news(store: &mut ChildStore) -> Vec<bool> {
-        let news = store.take_news(OWNER).into_iter();
-        news.map(|it| it.deleted).collect()
-    }
-
-    #[test]
-    fn a_child_that_a_list_lacks_before_the_watch_knew_it_calls_for_its_owner() {
-        let mut store = applied();
-        assert_eq!(store.drop_unlisted(&kind(), Some("other")).len(), 0);
-        assert_eq!(store.drop_unlisted(&kind(), None).len(), 1);
-        assert!(store.child(OWNER, &identity()).is_none());
-    }
-
-    /// The answer to an application arrives; returns whether the owner is to be handled.
-    fn answer(store: &mut ChildStore, version: &str) -> bool {
-        let child = StoredChild::read(&kind(), child(version), "m").unwrap();
-        let requeue = store.end_apply(OWNER, &kind(), &identity(), Some((child, "digest")));
-        requeue.is_some()
-    }
-
-    #[test]
-    fn a_child_that_is_deleted_before_the_answer_to_its_application_comes_is_gone() {
-        let mut store = applied();
-        store.begin_apply(OWNER, &identity());
-        watch(&mut store, WatchEventType::Modified, "6");
-        watch(&mut store, WatchEventType::Deleted, "7");
-        assert!(answer(&mut store, "6"), "the owner makes it anew");
-        assert!(store.child(OWNER, &identity()).is_none());
-    }
-
-    #[test]
-    fn a_child_that_a_list_lacks_before_the_answer_to_its_application_comes_may_be_gone() {
-        let mut store = applied();
-        store.drop_unlisted(&kind(), None);
-        store.begin_apply(OWNER, &identity());
-        store.drop_unlisted(&kind(), None);
-        assert!(answer(&mut store, "6"), "the owner looks for it");
-        assert!(store.child(OWNER, &identity()).is_none());
-    }
-
-    #[test]
-    fn a_child_that_was_deleted_and_is_wanted_again_is_made_anew_once_it_is_gone() {
-        let mut store = applied();
-        watch(&mut store, WatchEventType::Added, "5");
-        let (owner, identity) = (OWNER, identity());
-        assert!(store.is_in_sync(owner, &identity, "digest", &Value::Null));
-        store.note_ending(owner, &identity, "u-child", ChildEnding::Pruned);
-        assert!(!store.is_in_sync(owner, &identity, "digest", &Value::Null));
-        let calls = watch(&mut store, WatchEventType::Deleted, "6");
-        assert_eq!(calls, 1, "its end calls for the owner");
-    }
-
-    #[test]
-    fn a_child_that_the_watch_knows_stays_until_the_watch_tells_of_its_end() {
-        for version in ["4", "5"] {
-            let mut store = applied();
-            watch(&mut store, WatchEventType::Listed, version);
-            assert_eq!(store.drop_unlisted(&kind(), None).len(), 0, "{version}");
-        }
-    }
-
-    #[test]
-    fn events_are_kept_for_kinds_of_children_with_handlers_only() {
-        for (handled, kept) in [
-            (vec![], vec![]),
-            (vec![KindIndex(7)], vec![]),
-            (vec![KindIndex(0)], vec![false, false, true]),
-        ] {
-            let mut store = ChildStore::default();
-            note_owner(&mut store, &handled);
-            watch(&mut store, WatchEventType::Added, "5");
-            watch(&mut store, WatchEventType::Modified, "6");
-            watch(&mut store, WatchEventType::Deleted, "7");
-            assert_eq!(news(&mut store), kept, "{handled:?}");
-        }
-    }
-
-    #[test]
-    fn children_that_come_before_their_owner_are_its_news_once() {
-        let mut store = ChildStore::default();
-        watch(&mut store, WatchEventType::Listed, "5");
-        watch(&mut store, WatchEventType::Modified, "6");
-        assert!(news(&mut store).is_empty(), "its owner is not known");
-        for expected in [vec![false], vec![]] {
-            note_owner(&mut store, &[KindIndex(0)]);
-            assert_eq!(news(&mut store), expected);
-        }
-    }
-}
+mod tests;

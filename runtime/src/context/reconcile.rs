@@ -132,7 +132,7 @@ impl<K, C> ReconcileContext<K, C> {
     pub async fn apply<T: ChildOf<C>>(&self, child: T) -> HandlerResult<T> {
         let body = serde_json::to_value(&child)?;
         let applied = self.inputs.children.apply(&kind_name::<T>(), body).await?;
-        Ok(serde_json::from_value(applied)?)
+        Ok(applied.parse()?)
     }
 
     /// The children of this kind, from the watch of their kind; those that are not applied any more

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use kopf_core::children::options::Pruning;
+use kopf_core::handler::HandlerSpec;
 use kopf_core::handler::registry::{Error, Registry, Tracking};
 use kopf_core::handler::watch_selectors::WatchSelectors;
-use kopf_core::handler::{HandlerId, HandlerSpec};
 use kopf_core::machine::reconcile::ReconcileRules;
 use kopf_core::persistence::Persistence;
 use kopf_core::watch::batch::BatchMode;
@@ -16,7 +17,7 @@ use serde_json::Value;
 use crate::background::declaration::{BackgroundHandler, RegisteredBackground};
 use crate::children::{Children, OwnedKind, ReferredKind};
 use crate::client::requests::KindApi;
-use crate::client::resource::{KindSpec, ResourceDescription};
+use crate::client::resource::{KindSpec, ResourceDescription, Scope};
 use crate::context::filter::{FilterMemo, FilterResource, FilterScope};
 use crate::events::object_ref::ObjectRef;
 use crate::handler::memo::Memos;
@@ -99,13 +100,13 @@ impl HandledKind {
         let (specs, handlers): (Vec<_>, Vec<_>) =
             declared_handlers(declarations, &services, &description).unzip();
         let registry = Registry::new(specs)?.tracking(tracking(declarations));
-        let api = KindApi::new(
-            services.client,
-            spec.clone(),
-            WatchSelectors::derive(&registry),
-        )
-        .with_timeout(services.patience)
-        .with_description(description);
+        let selectors = match may_be_held_by_children(&spec, declarations) {
+            true => WatchSelectors::default(),
+            false => WatchSelectors::derive(&registry),
+        };
+        let api = KindApi::new(services.client, spec.clone(), selectors)
+            .with_timeout(services.patience)
+            .with_description(description);
         let api = Arc::new(api);
         let memos = declarations.iter().filter_map(|it| it.memos.clone());
         Ok(Self {
@@ -306,10 +307,7 @@ impl KindRelations {
             HandlerFunction::Reconcile(registered) => Some((spec, registered.timing)),
             _ => None,
         });
-        let kinds = owned.iter().map(|kind| {
-            let name = &kind.name;
-            HandlerId::new(&format!("{}/{}", name.api_version, name.kind))
-        });
+        let kinds = owned.iter().map(|kind| kind.record_id.clone());
         let rules = reconcile.next().map(|(spec, timing)| ReconcileRules {
             spec: Arc::clone(spec),
             interval: timing.interval,
@@ -382,6 +380,15 @@ fn tracking(declarations: &[&ResourceHandlers]) -> Tracking {
     } else {
         Tracking::default()
     }
+}
+
+/// Whether objects may have children that Kubernetes does not delete together with them.
+///
+/// The finalizer holds such an object, whether it matches a filter or not, so that all objects of
+/// the kind are watched.
+fn may_be_held_by_children(spec: &KindSpec, declarations: &[&ResourceHandlers]) -> bool {
+    let mut children = declarations.iter().flat_map(|it| &it.related.children);
+    spec.scope == Scope::Namespaced && children.any(|child| child.options.pruning == Pruning::Prune)
 }
 
 fn background_handlers(

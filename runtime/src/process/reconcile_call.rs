@@ -58,7 +58,10 @@ impl ObjectHandling<'_> {
         let inputs = ReconcileInputs {
             raw: Arc::clone(&input.body),
             scope: self.handler_scope(handler.memos),
-            reasons: call.reasons.clone(),
+            reasons: match children.shows_earlier_call() {
+                true => call.reasons.clone().not_new(),
+                false => call.reasons.clone(),
+            },
             children: Arc::clone(&children),
             handler: spec.id.clone(),
             param: handler.param.clone(),
@@ -87,6 +90,7 @@ impl ObjectHandling<'_> {
                 again: summary.again,
                 out_of_reach: summary.out_of_reach,
                 needs_finalizer: summary.needs_finalizer,
+                applied: children.applied_kinds(&summary),
             }
         };
         (ObjectInput::ReconcileCalled(result), Some(children))
@@ -96,8 +100,8 @@ impl ObjectHandling<'_> {
     async fn find_adopted(&self, call: &ReconcileAttempt<'_>) -> Result<(), ReconcileResult> {
         let owned = self.kind.related().owned.iter();
         let uncovered = owned.filter(|kind| {
-            let name = format!("{}/{}", kind.name.api_version, kind.name.kind);
-            !call.covered.iter().any(|covered| covered.as_str() == name)
+            let is_recorded = call.covered.contains(&kind.record_id);
+            !is_recorded && !self.children.has_applied(self.key, kind)
         });
         let uncovered: Vec<_> = uncovered.cloned().collect();
         if uncovered.is_empty() {
@@ -113,6 +117,7 @@ impl ObjectHandling<'_> {
             again: None,
             out_of_reach: false,
             needs_finalizer: false,
+            applied: Vec::new(),
         })
     }
 

@@ -229,9 +229,14 @@ async fn what_is_not_applied_any_more_is_deleted_after_a_complete_call() -> Test
     maps.wait_gone("b").await?;
     let a = maps.get("a").await?;
     assert_eq!((a.uid(), size(&a)), (kept, Some("2")));
-    let one = fixture.objects.get("one").await?;
-    let annotations: Vec<_> = one.annotations().values().cloned().collect();
-    assert!(!annotations.iter().any(|it| it.contains("not yet")));
+    // The record goes once the call with its deletions is complete.
+    fixture
+        .objects
+        .wait_until("one", "the failure is not recorded any more", |it| {
+            let mut annotations = it.annotations().values();
+            !annotations.any(|it| it.contains("not yet"))
+        })
+        .await?;
     operator.stop().await
 }
 

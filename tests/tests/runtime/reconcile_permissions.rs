@@ -4,14 +4,15 @@
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kopf_runtime::{OPERATOR_LABEL, OWNER_LABEL};
 use kopf_tests::child_process::Ending;
+use kopf_tests::permission::grant;
 use kopf_tests::{
-    ChildProcess, PrivateControlPlane, Sandbox, TestFailure, TestResult, User, eventually,
-    workspace,
+    ChildProcess, Permission, PrivateControlPlane, Sandbox, TestFailure, TestResult, User,
+    eventually, workspace,
 };
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
-use crate::generated_rbac::{GeneratedManifests, Permission, grant};
+use crate::generated_rbac::GeneratedManifests;
 
 /// The plugin for which the permission for finalizers is.
 const PLUGIN: &str = "--enable-admission-plugins=OwnerReferencesPermissionEnforcement";

@@ -1,5 +1,6 @@
 //! The body of a child as it is applied: owner, name, namespace, labels and digest filled in.
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::{
@@ -131,39 +132,42 @@ pub fn operator_label(name: &str) -> String {
 /// A digest of a value; the order of its members does not count.
 #[must_use]
 pub fn digest(value: &Value) -> String {
-    let mut state = blake2b_simd::Params::new()
-        .hash_length(DIGEST_BYTES)
-        .to_state();
-    feed(value, &mut |bytes| {
-        state.update(bytes);
-    });
-    state.finalize().to_hex().to_string()
+    let mut text = Vec::new();
+    feed(value, &mut text);
+    let mut params = blake2b_simd::Params::new();
+    let hash = params.hash_length(DIGEST_BYTES).hash(&text);
+    hash.to_hex().to_string()
 }
 
-fn feed(value: &Value, sink: &mut impl FnMut(&[u8])) {
+/// Writes a value with its members in the order of their names.
+fn feed(value: &Value, text: &mut Vec<u8>) {
     match value {
         Value::Object(members) => {
-            sink(b"{");
+            text.push(b'{');
             let mut members: Vec<_> = members.iter().collect();
             members.sort_by_key(|(key, _)| key.as_str());
             for (key, value) in members {
-                sink(Value::from(key.as_str()).to_string().as_bytes());
-                sink(b":");
-                feed(value, sink);
-                sink(b",");
+                write(key, text);
+                text.push(b':');
+                feed(value, text);
+                text.push(b',');
             }
-            sink(b"}");
+            text.push(b'}');
         }
         Value::Array(items) => {
-            sink(b"[");
+            text.push(b'[');
             for item in items {
-                feed(item, sink);
-                sink(b",");
+                feed(item, text);
+                text.push(b',');
             }
-            sink(b"]");
+            text.push(b']');
         }
-        other => sink(other.to_string().as_bytes()),
+        other => write(other, text),
     }
+}
+
+fn write(value: &impl Serialize, text: &mut Vec<u8>) {
+    serde_json::to_writer(text, value).expect("texts and numbers can be written");
 }
 
 fn set_meta(body: &mut Value, name: &str, value: Option<Value>) {
@@ -268,6 +272,12 @@ mod tests {
         assert_eq!(digest(&one), digest(&same));
         assert_ne!(digest(&one), digest(&json!({"a": 1, "b": [2, 1]})));
         assert_ne!(digest(&json!("1")), digest(&json!(1)));
+    }
+
+    #[test]
+    fn the_digest_stays_that_of_children_in_clusters() {
+        let value = json!({"b": [1, -2.5, true, null], "a": {"\"x\n": "ä"}});
+        assert_eq!(digest(&value), "d98f877ea1da34c4cf32ff898881addd");
     }
 
     #[test]

@@ -4,6 +4,9 @@
 //! that we apply, and the annotation with the digest is ours, the child is as we applied it, and no
 //! request is needed to know that.
 
+use std::borrow::Cow;
+
+use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Map, Value};
 
 /// Members of the metadata that no entry names: they are the identity.
@@ -16,29 +19,40 @@ pub struct FieldOwnership {
     others: Vec<Value>,
 }
 
+/// One entry of `managedFields`.
+#[derive(Deserialize)]
+struct ManagedEntry<'a> {
+    #[serde(borrow)]
+    manager: Option<Cow<'a, str>>,
+    subresource: Option<IgnoredAny>,
+    #[serde(rename = "fieldsV1")]
+    fields: Option<Value>,
+}
+
 // === impl FieldOwnership ===
 
 impl FieldOwnership {
-    /// Reads `metadata.managedFields`. Entries of subresources are those of other writers.
+    /// Reads `metadata.managedFields` as JSON. Entries of subresources are those of other writers.
     ///
     /// A webhook that rewrites our request leaves its fields in an entry of ours with the operation
     /// `Update`: these are ours, too.
     #[must_use]
-    pub fn read(managed_fields: Option<&Value>, manager: &str) -> Self {
+    pub fn read(managed_fields: Option<&str>, manager: &str) -> Self {
         let mut ownership = Self {
             ours: Value::Object(Map::new()),
             others: Vec::new(),
         };
-        let entries = managed_fields.and_then(Value::as_array);
-        for entry in entries.into_iter().flatten() {
-            let Some(fields) = entry.get("fieldsV1") else {
+        let entries = managed_fields.map(serde_json::from_str::<Vec<ManagedEntry<'_>>>);
+        for entry in entries.and_then(Result::ok).into_iter().flatten() {
+            let Some(fields) = entry.fields else {
                 continue;
             };
-            let is_ours = entry["manager"] == manager && entry.get("subresource").is_none();
-            if is_ours {
-                merge(&mut ownership.ours, fields);
+            if entry.manager.as_deref() != Some(manager) || entry.subresource.is_some() {
+                ownership.others.push(fields);
+            } else if ownership.ours.as_object().is_some_and(Map::is_empty) {
+                ownership.ours = fields;
             } else {
-                ownership.others.push(fields.clone());
+                merge(&mut ownership.ours, &fields);
             }
         }
         ownership
@@ -167,7 +181,7 @@ mod tests {
     }
 
     fn covers(entries: &Value, body: &Value) -> bool {
-        FieldOwnership::read(Some(entries), "op").covers(body)
+        FieldOwnership::read(Some(&entries.to_string()), "op").covers(body)
     }
 
     fn config_map() -> Value {

@@ -6,7 +6,7 @@ const MAX_REASONS: usize = 32;
 /// One reason for which `reconcile` is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReconcileReason {
-    /// No call for this object was ever complete.
+    /// The object is new: it has neither a record of a call nor a child.
     Created,
     /// The object changed.
     Changed,
@@ -76,6 +76,17 @@ impl ReconcileReasons {
         })
     }
 
+    /// The same reasons for an object of which a child shows that it is not new.
+    #[must_use]
+    pub fn not_new(mut self) -> Self {
+        for reason in &mut self.reasons {
+            if *reason == ReconcileReason::Created {
+                *reason = ReconcileReason::Listed;
+            }
+        }
+        self
+    }
+
     /// Adds a reason.
     pub fn add(&mut self, reason: ReconcileReason) {
         if self.reasons.contains(&reason) {
@@ -107,6 +118,15 @@ mod tests {
             namespace: None,
             name: name.to_owned(),
         })
+    }
+
+    #[test]
+    fn an_object_with_a_child_is_not_new() {
+        let mut reasons = ReconcileReasons::default();
+        reasons.add(ReconcileReason::Created);
+        reasons.add(ReconcileReason::Changed);
+        let reasons: Vec<_> = reasons.not_new().iter().cloned().collect();
+        assert_eq!(reasons, [ReconcileReason::Listed, ReconcileReason::Changed]);
     }
 
     #[test]

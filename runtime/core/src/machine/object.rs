@@ -144,6 +144,8 @@ pub struct ReconcileResult {
     pub out_of_reach: bool,
     /// Whether it could not apply such a child, as the object lacks our finalizer.
     pub needs_finalizer: bool,
+    /// The kinds of the children that it applied.
+    pub applied: Vec<HandlerId>,
 }
 
 /// A call of `reconcile` that is to be made.

@@ -129,13 +129,15 @@ impl ReconcileRules {
 
     /// The record after a call.
     ///
-    /// It says which kinds a complete call has covered: their children have our labels. A failure
-    /// is recorded until the next success.
+    /// It says which kinds a complete call has covered: their children have our labels. A kind of
+    /// which the call applied a child needs no record, as that child shows it. A failure is recorded
+    /// until the next success.
     pub(super) fn record_after(
         &self,
         stored: Option<&Record>,
         before: &Record,
         consequence: &Consequence,
+        applied: &[HandlerId],
         now: Timestamp,
     ) -> RecordChange {
         let covered = match consequence {
@@ -145,15 +147,14 @@ impl ReconcileRules {
             Consequence::Succeeded(_) | Consequence::Ignored { .. } => self.kinds.clone(),
             Consequence::Failed { .. } => before.subrefs.clone(),
         };
-        if covered.is_empty() {
+        let recorded = stored.filter(|record| record.success);
+        let recorded = recorded.map_or(&[][..], |record| &record.subrefs);
+        let is_known = |kind: &HandlerId| recorded.contains(kind) || applied.contains(kind);
+        if covered.iter().all(is_known) {
             return match stored {
-                Some(_) => RecordChange::Purge,
-                None => RecordChange::Keep,
+                Some(record) if !record.success || covered.is_empty() => RecordChange::Purge,
+                Some(_) | None => RecordChange::Keep,
             };
-        }
-        let is_there = |record: &Record| record.success && covers(&record.subrefs, &covered);
-        if stored.is_some_and(is_there) {
-            return RecordChange::Keep;
         }
         let mut subrefs = covered;
         subrefs.sort();
@@ -164,11 +165,6 @@ impl ReconcileRules {
             ..Record::begin(Reason::Noop, before.started)
         })
     }
-}
-
-/// Whether a record names all of these kinds.
-fn covers(subrefs: &[HandlerId], kinds: &[HandlerId]) -> bool {
-    kinds.iter().all(|kind| subrefs.contains(kind))
 }
 
 // === impl ReconcileMemory ===
@@ -326,7 +322,7 @@ mod tests {
 
     fn covered() -> Record {
         let before = ReconcileRules::begin_record(None, now(0).wall);
-        match rules().record_after(None, &before, &success(), now(0).wall) {
+        match rules().record_after(None, &before, &success(), &[], now(0).wall) {
             RecordChange::Store(record) => record,
             other => panic!("a record is stored: {other:?}"),
         }
@@ -397,7 +393,7 @@ mod tests {
         let (rules, mut memory) = (rules(), ReconcileMemory::default());
         let stored = covered();
         let before = ReconcileRules::begin_record(Some(&stored), now(10).wall);
-        let change = rules.record_after(Some(&stored), &before, &retry(60), now(10).wall);
+        let change = rules.record_after(Some(&stored), &before, &retry(60), &[], now(10).wall);
         let RecordChange::Store(failing) = change else {
             panic!("the failure is recorded")
         };
@@ -414,7 +410,7 @@ mod tests {
 
         let before = ReconcileRules::begin_record(Some(&failing), now(70).wall);
         assert_eq!(before.retries, 1, "it goes on");
-        let change = rules.record_after(Some(&failing), &before, &success(), now(70).wall);
+        let change = rules.record_after(Some(&failing), &before, &success(), &[], now(70).wall);
         let RecordChange::Store(record) = change else {
             panic!("the record of the failure is replaced")
         };
@@ -425,21 +421,45 @@ mod tests {
     fn at_rest_nothing_is_written() {
         let (rules, stored) = (rules(), covered());
         let before = ReconcileRules::begin_record(Some(&stored), now(10).wall);
-        let change = rules.record_after(Some(&stored), &before, &success(), now(10).wall);
+        let change = rules.record_after(Some(&stored), &before, &success(), &[], now(10).wall);
         assert_eq!(change, RecordChange::Keep);
         let more = ReconcileRules {
             kinds: vec![HandlerId::new("v1/ConfigMap"), HandlerId::new("v1/Secret")],
             ..rules.clone()
         };
-        let change = more.record_after(Some(&stored), &before, &success(), now(10).wall);
+        let change = more.record_after(Some(&stored), &before, &success(), &[], now(10).wall);
         assert!(matches!(change, RecordChange::Store(_)), "a kind is new");
         let childless = ReconcileRules {
             kinds: Vec::new(),
             ..rules
         };
         let before = ReconcileRules::begin_record(None, now(10).wall);
-        let change = childless.record_after(None, &before, &success(), now(10).wall);
+        let change = childless.record_after(None, &before, &success(), &[], now(10).wall);
         assert_eq!(change, RecordChange::Keep);
+    }
+
+    #[test]
+    fn an_applied_child_makes_the_record_of_its_kind_superfluous() {
+        let rules = ReconcileRules {
+            kinds: vec![HandlerId::new("v1/ConfigMap"), HandlerId::new("v1/Secret")],
+            ..rules()
+        };
+        let after = |stored: Option<&Record>, applied: &[HandlerId]| {
+            let before = ReconcileRules::begin_record(stored, now(10).wall);
+            rules.record_after(stored, &before, &success(), applied, now(10).wall)
+        };
+        assert_eq!(after(None, &rules.kinds), RecordChange::Keep);
+        let secret = &rules.kinds[1..];
+        assert!(matches!(after(None, secret), RecordChange::Store(_)));
+        let config_maps = covered();
+        assert_eq!(after(Some(&config_maps), secret), RecordChange::Keep);
+        let begun = ReconcileRules::begin_record(Some(&config_maps), now(0).wall);
+        let failing = retry(60).apply(&begun, now(0).wall);
+        assert!(matches!(
+            after(Some(&failing), secret),
+            RecordChange::Store(_)
+        ));
+        assert_eq!(after(Some(&failing), &rules.kinds), RecordChange::Purge);
     }
 
     #[test]
@@ -449,11 +469,11 @@ mod tests {
             message: "no".to_owned(),
         };
         let before = ReconcileRules::begin_record(None, now(1).wall);
-        let change = rules.record_after(Some(&before), &before, &failed, now(1).wall);
+        let change = rules.record_after(Some(&before), &before, &failed, &[], now(1).wall);
         assert_eq!(change, RecordChange::Purge);
         let stored = covered();
         let before = ReconcileRules::begin_record(Some(&stored), now(1).wall);
-        let change = rules.record_after(Some(&stored), &before, &failed, now(1).wall);
+        let change = rules.record_after(Some(&stored), &before, &failed, &[], now(1).wall);
         assert_eq!(change, RecordChange::Keep);
     }
 

@@ -365,6 +365,10 @@ impl<'o> ObjectWrite<'o> {
             }
             Some(WriteAnswer::Object(object)) => WriteResult::Written(object),
             Some(WriteAnswer::AsExpected(version)) => WriteResult::AsExpected(version),
+            // Another client has made the change: its state is to be handled, not the known one.
+            None if version(&self.known) != version(&self.first) => {
+                WriteResult::Outdated(Arc::clone(&self.known))
+            }
             None => WriteResult::Unchanged,
         }
     }

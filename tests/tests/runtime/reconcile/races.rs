@@ -120,3 +120,33 @@ async fn a_child_that_another_client_deletes_meanwhile_is_made_anew_in_the_same_
     assert_eq!(made.labels().get(OWNER_LABEL), owner.uid().as_ref());
     operator.stop().await
 }
+
+#[tokio::test]
+async fn a_child_that_cannot_be_applied_or_read_for_a_while_is_deleted_when_it_is_not_wanted()
+-> TestResult {
+    let mut fixture = HandlerFixture::new("unread").await?;
+    let maps = config_maps(&fixture).await?;
+    let handlers = kept_maps(&fixture, reconcile());
+    let (proxy, operator) = fixture.start_through_proxy(handlers).await?;
+    let body = json!({"spec": {"maps": {"a": {"size": "1"}}}});
+    fixture.objects.create("one", body).await?;
+    reported(&mut fixture, "one: created").await;
+    // As after a conflict with a write that is executed at once with ours.
+    proxy.always(
+        child_requests(Method::PATCH),
+        Fault::Answer(StatusCode::CONFLICT),
+    );
+    proxy.always(
+        child_requests(Method::GET),
+        Fault::Answer(StatusCode::INTERNAL_SERVER_ERROR),
+    );
+    let patch = json!({"spec": {"maps": {"a": {"size": "2"}}}});
+    fixture.objects.merge("one", patch).await?;
+    let report = fixture.next_report().await;
+    assert!(report.starts_with("error: "), "{report}");
+    proxy.clear_faults();
+    let patch = json!({"spec": {"maps": {"a": null}}});
+    fixture.objects.merge("one", patch).await?;
+    maps.wait_gone("a").await?;
+    operator.stop().await
+}

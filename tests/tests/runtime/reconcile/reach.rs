@@ -6,7 +6,7 @@ use kopf_runtime::{
     ChildOf, ChildOptions, HandlerResult, Namespaces, Operator, Pruning, ReconcileContext,
     ResourceSpec, Scope, StatusSubresource,
 };
-use kopf_tests::{TestResult, eventually};
+use kopf_tests::{TestFailure, TestResult, eventually};
 use kube::api::{Api, PostParams};
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
@@ -49,6 +49,35 @@ async fn keep_role(
     Ok(())
 }
 
+/// A namespace beside that of the owners.
+struct FarNamespace {
+    own: String,
+    far: String,
+    namespaces: Api<Namespace>,
+    /// The children there.
+    maps: Api<ConfigMap>,
+}
+
+impl FarNamespace {
+    async fn create(fixture: &HandlerFixture) -> Result<Self, TestFailure> {
+        let own = fixture.sandbox.namespace().to_owned();
+        let far = format!("{own}-far");
+        let client: Client = fixture.sandbox.client();
+        let namespaces: Api<Namespace> = Api::all(client.clone());
+        let body = json!({"metadata": {"name": far}});
+        namespaces
+            .create(&PostParams::default(), &serde_json::from_value(body)?)
+            .await?;
+        let maps = Api::namespaced(client, &far);
+        Ok(Self {
+            own,
+            far,
+            namespaces,
+            maps,
+        })
+    }
+}
+
 async fn is_gone<T>(api: &Api<T>, name: &str) -> TestResult
 where
     T: Clone + serde::de::DeserializeOwned + std::fmt::Debug,
@@ -63,15 +92,12 @@ where
 #[tokio::test]
 async fn a_child_in_another_namespace_is_deleted_with_its_owner() -> TestResult {
     let mut fixture = HandlerFixture::new("far").await?;
-    let own = fixture.sandbox.namespace().to_owned();
-    let far = format!("{own}-far");
-    let client: Client = fixture.sandbox.client();
-    let namespaces: Api<Namespace> = Api::all(client.clone());
-    let body = json!({"metadata": {"name": far}});
-    namespaces
-        .create(&PostParams::default(), &serde_json::from_value(body)?)
-        .await?;
-    let maps: Api<ConfigMap> = Api::namespaced(client, &far);
+    let FarNamespace {
+        own,
+        far,
+        namespaces,
+        maps,
+    } = FarNamespace::create(&fixture).await?;
     let operator = Operator::new("fixture").resource(kept_maps(&fixture, reconcile()));
     let operator = operator.namespaces(Namespaces::Only(vec![own, far.clone()]));
     let user = fixture.new_user();
@@ -97,17 +123,46 @@ async fn a_child_in_another_namespace_is_deleted_with_its_owner() -> TestResult 
 }
 
 #[tokio::test]
+async fn an_owner_that_stops_matching_is_released_at_its_deletion() -> TestResult {
+    let mut fixture = HandlerFixture::new("far-unmatched").await?;
+    let FarNamespace {
+        own,
+        far,
+        namespaces,
+        maps,
+    } = FarNamespace::create(&fixture).await?;
+    let handler = reconcile().label("wanted", kopf_runtime::TextTest::Present);
+    let operator = Operator::new("fixture").resource(kept_maps(&fixture, handler));
+    let operator = operator.namespaces(Namespaces::Only(vec![own, far.clone()]));
+    let user = fixture.new_user();
+    let operator = fixture.start_as(user, operator).await?;
+    let body = json!({
+        "metadata": {"labels": {"wanted": "yes"}},
+        "spec": {"namespace": far, "maps": {"a": {"size": "1"}}},
+    });
+    fixture.objects.create("one", body).await?;
+    reported(&mut fixture, "one: created").await;
+
+    let unlabelled = json!({"metadata": {"labels": {"wanted": null}}});
+    let owner = fixture.objects.merge("one", unlabelled).await?;
+    assert_eq!(owner.finalizers().len(), 1);
+    assert_eq!(maps.get("a").await?.name_any(), "a");
+    fixture.objects.delete("one").await?;
+    is_gone(&maps, "a").await?;
+    fixture.objects.wait_gone("one").await?;
+    namespaces.delete(&far, &Default::default()).await?;
+    operator.stop().await
+}
+
+#[tokio::test]
 async fn a_child_that_is_not_pruned_stays_in_another_namespace_without_its_owner() -> TestResult {
     let mut fixture = HandlerFixture::new("far-stays").await?;
-    let own = fixture.sandbox.namespace().to_owned();
-    let far = format!("{own}-far");
-    let client: Client = fixture.sandbox.client();
-    let namespaces: Api<Namespace> = Api::all(client.clone());
-    let body = json!({"metadata": {"name": far}});
-    namespaces
-        .create(&PostParams::default(), &serde_json::from_value(body)?)
-        .await?;
-    let maps: Api<ConfigMap> = Api::namespaced(client, &far);
+    let FarNamespace {
+        own,
+        far,
+        namespaces,
+        maps,
+    } = FarNamespace::create(&fixture).await?;
     let handlers = fixture
         .resource()
         .child::<StayingChildren, ConfigMap>(CONFIG_MAP)

@@ -30,13 +30,24 @@ fn reads(proxy: &FaultProxy) -> Vec<String> {
     reads.map(|it| it.uri).collect()
 }
 
+/// The lists of ConfigMaps without a selector.
+fn searches(proxy: &FaultProxy) -> usize {
+    let requests = proxy.requests().into_iter();
+    let searches =
+        requests.filter(|it| it.uri.contains("/configmaps?") && !it.uri.contains("labelSelector="));
+    searches.count()
+}
+
 #[tokio::test]
-async fn what_is_already_so_costs_no_request_even_after_a_restart() -> TestResult {
-    let mut fixture = HandlerFixture::new("at-rest").await?;
-    let handlers = kept_maps(&fixture, reconcile());
-    let (proxy, operator) = fixture.start_through_proxy(handlers).await?;
-    let body = json!({"spec": {"maps": {"a": {"size": "1"}, "b": {"size": "2"}}}});
-    fixture.objects.create("one", body).await?;
+async fn without_a_child_a_record_keeps_a_later_start_from_searching() -> TestResult {
+    let mut fixture = HandlerFixture::new("childless").await?;
+    let (proxy, operator) = fixture
+        .start_through_proxy(kept_maps(&fixture, reconcile()))
+        .await?;
+    fixture
+        .objects
+        .create("one", json!({"spec": {"maps": {}}}))
+        .await?;
     reported(&mut fixture, "one: created").await;
     fixture
         .objects
@@ -45,6 +56,26 @@ async fn what_is_already_so_costs_no_request_even_after_a_restart() -> TestResul
             annotations.is_some_and(|it| it.values().any(|text| text.contains("ConfigMap")))
         })
         .await?;
+    operator.stop().await?;
+    assert_eq!(searches(&proxy), 1);
+
+    let (proxy, operator) = fixture
+        .start_through_proxy(kept_maps(&fixture, reconcile()))
+        .await?;
+    reported(&mut fixture, "one: listed").await;
+    operator.stop().await?;
+    assert_eq!(searches(&proxy), 0);
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_already_so_costs_no_request_even_after_a_restart() -> TestResult {
+    let mut fixture = HandlerFixture::new("at-rest").await?;
+    let handlers = kept_maps(&fixture, reconcile());
+    let (proxy, operator) = fixture.start_through_proxy(handlers).await?;
+    let body = json!({"spec": {"maps": {"a": {"size": "1"}, "b": {"size": "2"}}}});
+    fixture.objects.create("one", body).await?;
+    reported(&mut fixture, "one: created").await;
     let sent = writes(&proxy);
     let patches = sent.iter().filter(|it| it.contains("/configmaps/")).count();
     assert_eq!(patches, 2, "{sent:?}");
@@ -59,10 +90,15 @@ async fn what_is_already_so_costs_no_request_even_after_a_restart() -> TestResul
         .await?;
     // The labels of the owner are those of its children.
     reported(&mut fixture, "one: changed").await;
+    operator.stop().await?;
     let sent = writes(&proxy);
     let patches = sent.iter().filter(|it| it.contains("/configmaps/")).count();
     assert_eq!(patches, 4, "{sent:?}");
-    operator.stop().await?;
+    let owner = sent.iter().filter(|it| it.contains("/widgets/")).count();
+    assert_eq!(
+        owner, 0,
+        "the children show that they were applied: {sent:?}"
+    );
 
     let handlers = kept_maps(&fixture, reconcile());
     let (proxy, operator) = fixture.start_through_proxy(handlers).await?;

@@ -233,6 +233,7 @@ impl Owner {
             again: None,
             out_of_reach: self.needs_finalizer,
             needs_finalizer: self.needs_finalizer && !is_held,
+            applied: Vec::new(),
         })
     }
 

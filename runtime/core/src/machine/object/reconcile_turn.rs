@@ -35,6 +35,8 @@ pub(super) struct ReconcileTurn<'o> {
     stored: Option<Record>,
     /// The record that this call goes on with.
     before: Record,
+    /// The kinds of the children that it applied.
+    applied: Vec<HandlerId>,
     step: ReconcileStep,
 }
 
@@ -86,6 +88,7 @@ impl<'o, K> ObjectMachine<'o, K> {
                             step: ReconcileStep::Call(attempt(&before, rules, now.wall)),
                             stored,
                             before,
+                            applied: Vec::new(),
                         };
                         return self.begin_reconcile(memory, turn, now);
                     }
@@ -180,6 +183,7 @@ impl<'o, K> ObjectMachine<'o, K> {
             digest,
             stored,
             before,
+            applied,
             ..
         } = turn;
         let id = &rules.spec.id;
@@ -191,7 +195,9 @@ impl<'o, K> ObjectMachine<'o, K> {
         let progress = &self.rules.persistence.progress;
         let mut facts = ObjectPatch::new();
         let consequence = &reported.consequence;
-        match rules.record_after(stored.as_ref(), &before, consequence, reported.at) {
+        let after =
+            rules.record_after(stored.as_ref(), &before, consequence, &applied, reported.at);
+        match after {
             RecordChange::Keep => {}
             RecordChange::Store(record) => progress.store(id, &record, input.view(), &mut facts),
             RecordChange::Purge => progress.purge(id, input.view(), &mut facts),
@@ -238,6 +244,7 @@ impl<'o, K> ObjectMachine<'o, K> {
             step: ReconcileStep::Call(attempt(&write.before, rules, now.wall)),
             stored: write.stored,
             before: write.before,
+            applied: Vec::new(),
         };
         let outcome = Outcome::Error(HandlerFailure::Other { message });
         let backoff = self.rules.default_backoff;
@@ -297,8 +304,10 @@ impl ReconcileTurn<'_> {
             writes,
             again,
             out_of_reach,
+            applied,
             ..
         } = result;
+        self.applied = applied;
         self.end(outcome, writes, false, default_backoff, now.wall);
         if let ReconcileStep::Report(reported) = &self.step {
             let known = memory.reconcile();

@@ -439,6 +439,20 @@ fn writes_that_lose_again_and_again_wait_before_they_read_the_newer_state() {
 }
 
 #[test]
+fn an_edit_that_another_client_makes_first_ends_with_the_state_of_that_client() {
+    for refused in [403, 409] {
+        let mut patch = ObjectPatch::new();
+        patch.edit(|body| body["spec"]["size"] = 1.into());
+        let theirs = accepted(6, &json!({"spec": {"size": 1}}));
+        let played = play(patch, RULES, [status(refused), theirs]);
+        let Ok(WriteResult::Outdated(newest)) = played.result else {
+            panic!("{refused}: {:?}", played.result);
+        };
+        assert_eq!(version(&newest), Some("6"));
+    }
+}
+
+#[test]
 fn an_edit_that_panics_is_an_error_of_the_handler() {
     let mut patch = ObjectPatch::new();
     patch.edit(|_| panic!("no such field"));
