@@ -64,6 +64,8 @@ struct HistoryPlan {
     kind: KindId,
     /// The kind of children, if the operators have any.
     child_kind: Option<KindId>,
+    /// Whether another client changes each child as soon as it is there.
+    changes_new_children: bool,
     coordination_kind: KindId,
     names: usize,
     disturbances: usize,
@@ -129,6 +131,7 @@ impl OperatorScenario {
                 mode: CoordinationMode::Alone,
                 kind,
                 child_kind: None,
+                changes_new_children: false,
                 coordination_kind: kind,
                 names: 1,
                 disturbances: 0,
@@ -396,6 +399,20 @@ impl OperatorScenario {
     }
 }
 
+/// How the handlers of a history behave.
+fn behaviour(choices: &mut Choices) -> Behaviour {
+    let level = |choices: &mut Choices| choices.one_of(4);
+    Behaviour {
+        failures: level(choices),
+        durations: level(choices),
+        patches: level(choices),
+        own_changes: level(choices),
+        slowness: level(choices),
+        worker_limit: *choices.item(&[None, None, Some(1), Some(2)]),
+        salt: choices.one_of(1 << 30),
+    }
+}
+
 impl Scenario for OperatorScenario {
     type Actor = SimulatedOperator;
 
@@ -409,16 +426,7 @@ impl Scenario for OperatorScenario {
             CoordinationMode::Peering,
         ]);
         let setup = choices.item(setups);
-        let level = |choices: &mut Choices| choices.one_of(4);
-        let behaviour = Behaviour {
-            failures: level(choices),
-            durations: level(choices),
-            patches: level(choices),
-            own_changes: level(choices),
-            slowness: level(choices),
-            worker_limit: *choices.item(&[None, None, Some(1), Some(2)]),
-            salt: choices.one_of(1 << 30),
-        };
+        let behaviour = behaviour(choices);
         server.create_namespace(NAMESPACE);
         let coordination_kind = match mode {
             CoordinationMode::Peering => server.define(Arc::clone(&kinds.peerings)),
@@ -436,6 +444,7 @@ impl Scenario for OperatorScenario {
             mode,
             kind,
             child_kind: None,
+            changes_new_children: false,
             coordination_kind,
             names: 1 + choices.one_of(3) as usize,
             disturbances: *choices.item(&[4, 8, 8, 16]),
@@ -477,6 +486,7 @@ impl Scenario for OperatorScenario {
         // The last decision of all, so that histories without children stay as they are.
         if choices.one_of(4) == 3 && setup.selectors.is_empty() {
             self.plan.child_kind = Some(server.define(Arc::clone(&kinds.parts)));
+            self.plan.changes_new_children = choices.one_of(3) == 2;
         }
     }
 
@@ -524,8 +534,10 @@ impl Scenario for OperatorScenario {
         self.disturb(server, choices)
     }
 
-    fn tend(&mut self, server: &mut ApiServer) -> bool {
-        self.collect_garbage(server)
+    fn tend(&mut self, server: &mut ApiServer, phase: HistoryPhase) -> bool {
+        let has_deleted = self.collect_garbage(server);
+        let has_changed = phase == HistoryPhase::Disturbed && self.change_new_children(server);
+        has_deleted || has_changed
     }
 
     fn observe(

@@ -35,6 +35,7 @@ pub use access::AccessRule;
 pub use admission::{AdmissionAction, AdmissionRule, AdmissionStage};
 pub use answer::{AnswerBody, ApiAnswer, Failure, FieldError, ListType, ObjectList, StatusDetails};
 pub use kind::{KindDefinition, KindId, Scope, StatusSubresource};
+pub(crate) use object_view::version;
 pub use request::{
     ApiRequest, DeletePreconditions, Endpoint, ListOptions, ObjectForm, SimulatedPatch, Verb,
     WatchOptions,

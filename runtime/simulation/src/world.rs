@@ -129,7 +129,7 @@ impl<'a, S: Scenario> World<'a, S> {
                 break;
             }
             self.step(planned)?;
-            if self.scenario.tend(&mut self.server) {
+            if self.scenario.tend(&mut self.server, self.phase) {
                 self.plan_events();
             }
         }

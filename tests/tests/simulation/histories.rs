@@ -14,7 +14,7 @@ use kopf_simulation::server::{
     ApiRequest, ApiServer, KindId, SimulatedPatch, StatusSubresource, Verb,
 };
 use kopf_simulation::world::{
-    Actor, Disturbance, History, HistoryLimits, Occurrence, Scenario, Violation,
+    Actor, Disturbance, History, HistoryLimits, HistoryPhase, Occurrence, Scenario, Violation,
 };
 use kopf_tests::{TestFailure, TestResult};
 use serde_json::{Value, json};
@@ -216,8 +216,8 @@ impl Scenario for RecordedScenario {
         self.scenario.disturbance(server, choices)
     }
 
-    fn tend(&mut self, server: &mut ApiServer) -> bool {
-        self.scenario.tend(server)
+    fn tend(&mut self, server: &mut ApiServer, phase: HistoryPhase) -> bool {
+        self.scenario.tend(server, phase)
     }
 
     fn observe(

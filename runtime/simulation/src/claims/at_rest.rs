@@ -70,8 +70,11 @@ impl OperatorScenario {
             let claim = "the last handled state is the final state";
             return Err(Violation::new(claim, object.to_string()));
         }
-        // A peer that runs at once may write records of sub-handlers that this one does not know.
-        let subs_known = self.plan.mode != CoordinationMode::Peering;
+        // A peer that runs at once may write records of sub-handlers that this one does not know, and
+        // so may an earlier process, by a request that is executed after its end.
+        let tracked = self.objects.get(meta(object, "uid"));
+        let subs_known = self.plan.mode != CoordinationMode::Peering
+            && !tracked.is_some_and(|it| it.written_after_end);
         for spec in setup.registry.change_handlers() {
             let subs = sub_handlers(&spec.id).filter(|_| subs_known);
             for id in std::iter::once(spec.id.clone()).chain(subs) {

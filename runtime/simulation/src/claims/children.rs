@@ -33,6 +33,8 @@ pub(super) struct TrackedChildren {
     orphans: BTreeMap<String, VirtualTime>,
     /// The objects of others.
     foreign: BTreeSet<String>,
+    /// The uids of the children that another client has changed as soon as they were there.
+    changed: BTreeSet<String>,
     writes: u32,
 }
 
@@ -149,6 +151,36 @@ impl OperatorScenario {
                 }),
             }),
         }
+    }
+
+    /// Changes each new child once, before the operator may have the answer to its application.
+    pub(super) fn change_new_children(&mut self, server: &mut ApiServer) -> bool {
+        let Some(kind) = self.plan.child_kind else {
+            return false;
+        };
+        if !self.plan.changes_new_children {
+            return false;
+        }
+        let children = server.peek_all(kind).filter(|it| owner_of(it).is_some());
+        let children: Vec<(String, String)> = children
+            .map(|it| (meta(it, "uid").to_owned(), meta(it, "name").to_owned()))
+            .collect();
+        let mut has_changed = false;
+        for (uid, name) in children {
+            if !self.children.changed.insert(uid) {
+                continue;
+            }
+            let request = ApiRequest {
+                kind,
+                ..self.request(Verb::Patch {
+                    name: name.into(),
+                    endpoint: Endpoint::Object,
+                    patch: SimulatedPatch::Merge(json!({"spec": {"value": 7}})),
+                })
+            };
+            has_changed |= server.handle(&request).is_success();
+        }
+        has_changed
     }
 
     /// Does what the garbage collector does, some time after an owner is gone.

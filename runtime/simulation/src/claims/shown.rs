@@ -67,15 +67,23 @@ impl<'a> ShownObject<'a> {
             (Reason::Resume, _) | (_, Baseline::Absent) => false,
             // A handler of updates, too, may be excused from one for a while by its record.
             (Reason::Create, _) if !handles_updates(self.setup, id) => true,
-            (_, Baseline::Known(base)) => {
-                let path = scope(self.setup, id);
-                same(path.resolve(base.as_value()), path.resolve(state))
-            }
+            (_, Baseline::Known(_)) => self.base_has(id, state),
             (_, Baseline::Hashed(_)) => false,
         };
         match is_shown {
             true => ShownEnd::Finished,
             false => ShownEnd::Unknown,
+        }
+    }
+
+    /// Whether the last handled state has what a handler is about as this state has it.
+    pub(super) fn base_has(&self, id: &HandlerId, state: &Value) -> bool {
+        match self.base() {
+            Baseline::Known(base) => {
+                let path = scope(self.setup, id);
+                same(path.resolve(base.as_value()), path.resolve(state))
+            }
+            Baseline::Absent | Baseline::Hashed(_) => false,
         }
     }
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::shown::{ShownEnd, ShownObject, declared, scope};
 use crate::operator::{BegunCall, OperatorSetup, parent_of, sub_handlers};
-use crate::server::{ApiAnswer, ApiRequest, SimulatedPatch, Verb};
+use crate::server::{ApiAnswer, ApiRequest, SimulatedPatch, Verb, version};
 use crate::time::VirtualTime;
 use crate::world::Violation;
 
@@ -54,6 +54,8 @@ pub(super) struct TrackedObjects {
     stopping: BTreeMap<Sender, BTreeSet<String>>,
     /// The daemons and timers that run.
     background: BTreeSet<(Sender, String, usize)>,
+    /// The names of objects that processes were forbidden to read.
+    unreadable: BTreeSet<(Sender, String)>,
     /// The uids of objects that have our finalizer.
     held: std::cell::RefCell<BTreeSet<String>>,
 }
@@ -72,6 +74,8 @@ struct RunningPeriod {
     /// Different for each period of a process.
     number: u32,
     since: VirtualTime,
+    /// The start of the process.
+    run: u32,
 }
 
 #[derive(Debug, Default)]
@@ -88,6 +92,10 @@ pub(super) struct TrackedObject {
     newest_sent: VirtualTime,
     /// Whether others have ever removed facts.
     facts_removed: bool,
+    /// Whether a late write has replaced newer facts, as its process may not read the object.
+    overwritten: bool,
+    /// Whether a write of a process was executed after its end.
+    pub(super) written_after_end: bool,
     /// The conflicts of each process since its last write.
     conflicts: BTreeMap<Sender, u32>,
     /// The executed writes of records: when, and of which process.
@@ -109,6 +117,9 @@ pub(super) struct TrackedCall {
     persisted: Option<VirtualTime>,
     /// Whether others have removed the facts about it, so that the operator may make it again.
     forgotten: bool,
+    /// The version of the object that shows its end again after others had removed the facts:
+    /// an operator that knows an older one may make it again, too.
+    shown_again: Option<u64>,
     /// Whether its end was rejected, so that it counts as failed. The API server may execute a
     /// request without an answer later, and the object says that it has finished.
     refused: bool,
@@ -137,6 +148,7 @@ impl TrackedObjects {
         let period = self.periods.entry(sender.process).or_default();
         period.number += 1;
         period.since = now;
+        period.run = sender.run;
     }
 
     /// A process was asked to stop.
@@ -182,6 +194,7 @@ impl TrackedObjects {
             ended: false,
             persisted: None,
             forgotten: false,
+            shown_again: None,
             refused: false,
         });
         Ok(())
@@ -290,20 +303,29 @@ impl TrackedObjects {
             ));
         }
         // A webhook may remove facts from the write of a daemon, too.
+        object.disturbances += u32::from(removes && landed.changed);
         object.compare(setup, answer, removes, self.shared, landed.now);
         if !write.has_records {
             return Ok(());
         }
         if landed.changed {
-            let is_forced = write.is_forced && !tests_version(landed.request);
-            if landed.sent < object.newest_sent && !is_forced {
+            // After a conflict, the version is that of the object as it is read.
+            let name = landed.request.verb.object_name().unwrap_or_default();
+            let unread = (landed.sender, name.to_owned());
+            let is_forced = (write.is_forced || self.unreadable.contains(&unread))
+                && !tests_version(landed.request);
+            let is_late = landed.sent < object.newest_sent;
+            if is_late && !is_forced {
                 let details = format!(
                     "a write to {} that was sent at {}, before one that was executed",
                     write.uid, landed.sent
                 );
                 return Err(Violation::new("a late write changes nothing", details));
             }
+            object.overwritten |= is_late && !write.is_forced;
             object.newest_sent = object.newest_sent.max(landed.sent);
+            let period = self.periods.get(&landed.sender.process);
+            object.written_after_end |= period.is_some_and(|it| it.run != landed.sender.run);
             object.records.push((landed.now, landed.sender.process));
         }
         match self.edits_unknown {
@@ -314,9 +336,15 @@ impl TrackedObjects {
 
     /// An object was read.
     pub(super) fn read(&mut self, landed: &Landed<'_>, bounded: bool) -> Result<(), Violation> {
-        let Some(name) = landed.request.verb.object_name().filter(|_| bounded) else {
+        let Some(name) = landed.request.verb.object_name() else {
             return Ok(());
         };
+        if landed.answer.code == 403 {
+            self.unreadable.insert((landed.sender, name.to_owned()));
+        }
+        if !bounded {
+            return Ok(());
+        }
         let object = self.objects.entry(format!("name {name}")).or_default();
         object.reads += 1;
         match object.reads > 60 {
@@ -414,7 +442,8 @@ impl TrackedObject {
         shared: bool,
     ) -> Result<(), Violation> {
         let id = &call.handler;
-        let Some(last) = self.calls.iter().rfind(|it| it.handler == *id) else {
+        let last = self.calls.iter().rfind(|it| it.handler == *id);
+        let Some(last) = last.filter(|_| !self.overwritten) else {
             return Ok(());
         };
         // A write may land when its process is dead or has paused, and the next one, or the same
@@ -423,7 +452,8 @@ impl TrackedObject {
         let is_undisputed = |it: &TrackedCall| {
             let is_own = it.sender == sender && it.period.number == period.number;
             let is_listed = is_own || it.persisted.is_some_and(|it| it < period.since);
-            is_listed && (!shared || self.is_undisputed(it, sender, period))
+            let is_seen = it.shown_again.is_none_or(|again| again <= call.version);
+            is_listed && is_seen && (!shared || self.is_undisputed(it, sender, period))
         };
         let resumes = declared(setup, id).any(|it| matches!(it.trigger, Trigger::Resume { .. }));
         if call.reason == Reason::Create && !resumes {
@@ -502,6 +532,7 @@ impl TrackedObject {
         now: VirtualTime,
     ) {
         let shown = ShownObject::new(setup, object);
+        let since = (now, version(object));
         self.facts_removed |= removes;
         let facts_removed = self.facts_removed;
         for call in self.calls.iter_mut().filter(|it| it.refused) {
@@ -525,7 +556,7 @@ impl TrackedObject {
             }
             let of_handler = earlier.iter_mut().filter(|it| it.handler == call.handler);
             match shown.by_record(&call.handler) {
-                Some(ShownEnd::Finished) => call.shown_finished(now),
+                Some(ShownEnd::Finished) => call.shown_finished(since),
                 Some(_) => {
                     // The second request of a write may have been rejected after the first one.
                     // Or others have removed the last handled state that its note names.
@@ -533,7 +564,18 @@ impl TrackedObject {
                     // What others remove is the base, which showed the end of earlier cycles.
                     of_handler.for_each(|it| it.forgotten |= removes);
                 }
-                None if call.is_shown_by_base(&shown) => call.shown_finished(now),
+                None if call.is_shown_by_base(&shown) => {
+                    // Any base shows that a creation is handled. Each peer writes that of its own
+                    // attempt, and one that stood still does it late.
+                    let process = call.sender.process;
+                    let is_of_peer = |it: &TrackedCall| it.sender.process != process && is_end(it);
+                    for it in of_handler.filter(|it| shared && is_of_peer(it)) {
+                        if shown.base_has(&it.handler, &it.state) {
+                            it.shown_finished(since);
+                        }
+                    }
+                    call.shown_finished(since);
+                }
                 None => {
                     call.forgotten |= removes;
                     call.persisted = None;
@@ -542,7 +584,7 @@ impl TrackedObject {
                         // A peer that stood still may write an end that is older than this one.
                         let is_of_peer = shared && it.sender.process != process && is_end(it);
                         match it.is_shown_by_base(&shown) {
-                            true if is_of_peer => it.shown_finished(now),
+                            true if is_of_peer => it.shown_finished(since),
                             true => {}
                             false => it.persisted = None,
                         }
@@ -583,9 +625,13 @@ impl TrackedCall {
         self.finished && self.persisted.is_some()
     }
 
-    fn shown_finished(&mut self, now: VirtualTime) {
+    /// The object shows its end, since this time and version.
+    fn shown_finished(&mut self, (now, version): (VirtualTime, u64)) {
         self.persisted = self.persisted.or(Some(now));
-        self.forgotten = false;
+        if self.forgotten {
+            self.forgotten = false;
+            self.shown_again = Some(version);
+        }
     }
 
     /// Whether an object that has no record of the handler says that the attempt has finished.

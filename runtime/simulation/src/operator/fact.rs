@@ -111,6 +111,8 @@ pub struct BegunCall {
     pub initial: bool,
     /// The state of the object.
     pub state: Arc<Value>,
+    /// The version of the object that the operator knows.
+    pub version: u64,
     /// The token of the attempt, which its patch may add to the object.
     pub token: String,
 }

@@ -236,7 +236,6 @@ impl SimulatedOperator {
                 {
                     let owner = self.children.end_apply(key, &name, None);
                     self.call_owner(owner, &name);
-                    self.children.forget(&name);
                     Verb::Get {
                         name: Arc::clone(&name),
                     }
@@ -290,6 +289,10 @@ impl SimulatedOperator {
         call: &mut SimulatedReconcile,
         outcome: Outcome,
     ) -> ObjectInput {
+        let applied = match call.applied.is_empty() {
+            true => Vec::new(),
+            false => reconcile_rules().kinds.clone(),
+        };
         self.children.called(key, std::mem::take(&mut call.applied));
         self.report(OperatorFact::ReconcileEnded {
             uid: key.uid,
@@ -301,6 +304,7 @@ impl SimulatedOperator {
             again: None,
             out_of_reach: false,
             needs_finalizer: false,
+            applied,
         })
     }
 

@@ -32,7 +32,7 @@ use super::setup::{
 use super::{
     BegunCall, CallPurpose, OperatorFact, SimulatedOperator, TimerPurpose, WatchPurpose, requests,
 };
-use crate::server::WatchOptions;
+use crate::server::{WatchOptions, version};
 use crate::world::CallOutcome;
 
 /// The steps of one call that end at once; more are a loop.
@@ -452,6 +452,7 @@ impl SimulatedOperator {
             reason: turn.reason(),
             initial: change.initial,
             state: Arc::new(change.new.as_value().clone()),
+            version: version(&turn.input().body),
             token: token.clone(),
         }));
         let (behaviour, id) = (self.options.behaviour, spec.id.as_str());
@@ -499,6 +500,7 @@ impl SimulatedOperator {
                 reason: turn.reason(),
                 initial: change.initial,
                 state: Arc::new(change.new.as_value().clone()),
+                version: version(&turn.input().body),
                 token: String::new(),
             }));
             let words = (self.options.run << 32) + number;

@@ -19,6 +19,13 @@ pub(crate) fn text_of<'a>(object: &'a Value, field: &str) -> &'a str {
         .unwrap_or_default()
 }
 
+/// The version of an object of this server, which are numbers.
+pub(crate) fn version(object: &Value) -> u64 {
+    text_of(object, "resourceVersion")
+        .parse()
+        .unwrap_or_default()
+}
+
 /// The generation of an object; zero if it has none.
 pub(crate) fn generation(object: &Value) -> i64 {
     let generation = metadata(object).and_then(|it| member(it, "generation")?.as_i64());

@@ -27,7 +27,7 @@ pub trait Scenario {
     fn disturbance(&mut self, server: &ApiServer, choices: &mut Choices) -> Disturbance;
 
     /// Does what controllers of the cluster do at any time; returns whether anything has changed.
-    fn tend(&mut self, _server: &mut ApiServer) -> bool {
+    fn tend(&mut self, _server: &mut ApiServer, _phase: HistoryPhase) -> bool {
         false
     }
 
