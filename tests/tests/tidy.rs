@@ -33,6 +33,7 @@ const SOURCES: &[&str] = &[
     "tests/src",
     "tests/corpus/src",
     "tests/faults/src",
+    "tests/faults/controller/src",
 ];
 
 const LONGEST_FUNCTION: usize = 80;

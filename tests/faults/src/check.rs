@@ -3,6 +3,7 @@
 //! All rules are functions of the evidence, without clock and cluster.
 
 mod background;
+pub(crate) mod call_counts;
 mod calls;
 mod children;
 mod lost;
@@ -20,6 +21,7 @@ use calls::Calls;
 use crate::footprint::Footprint;
 use crate::journal::JournalContent;
 use crate::operators::OperatorLife;
+use crate::tested_operator::TestedOperator;
 use crate::watch_log::{ChildVersion, ObjectVersion, WatchLogContent};
 
 /// Everything that the rules look at.
@@ -51,8 +53,10 @@ pub(crate) struct Evidence {
     pub(crate) rest: u64,
     /// The processes at rest, the one with the webhooks first.
     pub(crate) pids: Vec<i32>,
-    /// Whether the operator has children.
-    pub(crate) has_children: bool,
+    /// The operator that was tested.
+    pub(crate) tested: TestedOperator,
+    /// The requests of the operator, also those that got no answer.
+    pub(crate) requests: usize,
     /// Whether there is a leader election among them.
     pub(crate) elected: bool,
     /// What the first process used at rest before the trouble, and the last one after it.
@@ -102,7 +106,9 @@ pub(crate) fn check(evidence: &Evidence) -> Vec<BrokenClaim> {
     let calls = Calls::of(evidence);
     let mut broken = Vec::new();
     broken.extend(lost::check(evidence, &calls));
-    broken.extend(repeated::check(evidence, &calls));
+    if Claim::NothingRepeated.is_checked(evidence) {
+        broken.extend(repeated::check(evidence, &calls));
+    }
     broken.extend(overlap::check(evidence, &calls));
     broken.extend(background::check(evidence, &calls));
     broken.extend(children::check(evidence, &calls));
@@ -129,7 +135,14 @@ impl Claim {
 
     /// Whether there is something to hold against the claim.
     pub(crate) fn is_checked(self, evidence: &Evidence) -> bool {
-        evidence.has_children || !matches!(self, Self::Children | Self::Admission)
+        let tested = evidence.tested;
+        match self {
+            Self::Children => tested.has_children(),
+            Self::Admission => tested.has_gates(),
+            // Without records, a function is called for a state whenever there may be a reason.
+            Self::NothingRepeated | Self::Background | Self::IndexComplete => tested.has_records(),
+            _ => true,
+        }
     }
 
     pub(crate) fn broken(self, text: String) -> BrokenClaim {

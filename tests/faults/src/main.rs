@@ -8,6 +8,7 @@ mod fake_clock;
 mod footprint;
 mod journal;
 mod operators;
+mod peer_program;
 mod plan;
 mod plot;
 mod report;
@@ -100,7 +101,7 @@ struct FaultOptions {
     /// How many replicas the operator has; with more than one there is a leader election
     #[arg(long, default_value_t = 1)]
     replicas: usize,
-    /// The operator: ours, or the same handlers on Python Kopf
+    /// The operator: ours, or one on another framework
     #[arg(long, value_enum, default_value_t = TestedOperator::KopfGen)]
     operator: TestedOperator,
     /// The sorts of trouble beside the kills; all but `jump-clock` by default
@@ -190,6 +191,7 @@ async fn run_all(
     options: &FaultOptions,
     form: RunForm,
 ) -> Result<bool, TestFailure> {
+    options.check()?;
     let mut hold = true;
     for &seed in seeds {
         let plan = options.plan(seed, &form);
@@ -237,6 +239,16 @@ impl FaultOptions {
         }
     }
 
+    /// The options that only our operator has.
+    fn check(&self) -> Result<(), TestFailure> {
+        let own = self.replicas > 1 || self.sabotage.is_some();
+        if own && self.operator != TestedOperator::KopfGen {
+            let text = "only the operator `kopf-gen` has replicas and sabotage";
+            return Err(TestFailure::new(text));
+        }
+        Ok(())
+    }
+
     fn plan(&self, seed: u64, form: &RunForm) -> RunPlan {
         let all = if self.only.is_empty() {
             // What is known to break claims must be asked for.
@@ -259,11 +271,7 @@ impl FaultOptions {
             kills: self.kills,
             objects: self.objects,
             second_objects: 4,
-            gates: if self.operator.has_gates_and_children() {
-                4
-            } else {
-                0
-            },
+            gates: if self.operator.has_gates() { 4 } else { 0 },
             operator: self.operator,
             crowd: self.crowd,
             replicas: self.replicas.max(1),

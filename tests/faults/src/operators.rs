@@ -126,12 +126,14 @@ impl OperatorSlot {
             .env("KUBECONFIG", &setup.kubeconfig)
             .env(workload::JOURNAL, &setup.journal)
             .env(workload::GROUP, &setup.group)
-            .env("RUST_BACKTRACE", "1")
-            .arg(if setup.verbose {
+            .env("RUST_BACKTRACE", "1");
+        if !setup.command.is_peer() {
+            builder = builder.arg(if setup.verbose {
                 "--verbose"
             } else {
                 "--quiet"
             });
+        }
         if setup.command.is_own() {
             builder = builder.args(["--id", &self.identity]);
         }
@@ -220,7 +222,10 @@ impl OperatorSlot {
             return Ok(());
         };
         let begun = clock::now();
-        process.signal(Signal::STOP)?;
+        // It may have ended by itself in this moment; the next one starts soon.
+        if process.signal(Signal::STOP).is_err() {
+            return Ok(());
+        }
         sleep(time).await;
         process.signal(Signal::CONT)?;
         if let Some(life) = running.lives.last_mut() {
@@ -233,6 +238,13 @@ impl OperatorSlot {
     pub(crate) async fn pid(&self) -> Option<i32> {
         let running = self.running.lock().await;
         running.process.as_ref().map(ChildProcess::pid)
+    }
+
+    /// The id of the running process, and the last lines of its log.
+    pub(crate) async fn log(&self) -> Option<(i32, String)> {
+        let running = self.running.lock().await;
+        let process = running.process.as_ref()?;
+        Some((process.pid(), tail(&process.log())))
     }
 
     /// All lives so far.
@@ -260,7 +272,9 @@ impl RunningSlot {
             return;
         };
         let log = process.log();
-        let panicked = log.contains("panicked");
+        // In Rust, in Go, and in a call whose panic controller-runtime has caught.
+        let panics = ["panicked", "panic: ", "Observed a panic"];
+        let panicked = panics.iter().any(|text| log.contains(text));
         if let Some(life) = self.lives.last_mut() {
             life.ended = Some(clock::now());
             life.ending = Some(ending);

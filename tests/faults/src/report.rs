@@ -8,7 +8,7 @@ use std::{fmt, fs};
 
 use kopf_tests::TestFailure;
 
-use crate::check::{BrokenClaim, Claim, Evidence};
+use crate::check::{BrokenClaim, Claim, Evidence, call_counts};
 use crate::editing::EditCounts;
 use crate::plan::RunPlan;
 use crate::run::MadeTrouble;
@@ -90,6 +90,12 @@ impl fmt::Display for RunReport {
         row(f, "of which ended by themselves", &self.exits())?;
         row(f, "lines of the journal", &evidence.journal.lines.len())?;
         row(f, "torn lines", &evidence.journal.torn)?;
+        for count in call_counts::of(evidence) {
+            let handler = count.handler;
+            row(f, &format!("calls of {handler}"), &count.calls)?;
+            row(f, "of which for a handled state", &count.repeated)?;
+        }
+        row(f, "requests of the operator", &evidence.requests)?;
         row(f, "versions of objects", &evidence.watch.versions.len())?;
         row(f, "gaps in them", &evidence.watch.gaps)?;
         let children = evidence.child_watch.versions.iter();

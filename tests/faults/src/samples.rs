@@ -1,7 +1,7 @@
 //! What the operator uses and how late it is, over time: measured while a run goes on, and written
 //! as CSV and as a plot again and again, so that a run that is cut off leaves what it has.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,7 +15,6 @@ use crate::journal::{CallLine, JournalLine, JournalTail, LoggedStep};
 use crate::plot;
 use crate::stage::Stage;
 use crate::watch_log::{ObjectVersion, WatchLog};
-use crate::workload::CHANGED;
 
 /// The interval of samples.
 const SAMPLE_EVERY: Duration = Duration::from_secs(5);
@@ -48,6 +47,8 @@ pub(crate) struct LoadSample {
 /// The last edit of each object, and whether it is handled.
 #[derive(Debug, Default)]
 struct OpenEdits {
+    /// The handler of edits.
+    handler: &'static str,
     /// For each object its newest state, and the time of the edit unless it is handled.
     objects: BTreeMap<String, (String, Option<u64>)>,
     /// The last end of the handler of changes for each object: the state and the time.
@@ -70,11 +71,18 @@ pub(crate) async fn sample(
     files: &SampleFiles,
 ) -> io::Result<()> {
     let begun = Instant::now();
-    let (mut journal, mut edits) = (JournalTail::open(&stage.journal)?, OpenEdits::default());
+    let mut journal = JournalTail::open(&stage.journal)?;
+    let mut edits = OpenEdits {
+        handler: stage.tested.handler_of_edits(),
+        ..OpenEdits::default()
+    };
     let (mut seen, mut tasks) = (0, BTreeMap::<i32, usize>::new());
     let mut samples: Vec<LoadSample> = Vec::new();
     loop {
         sleep(SAMPLE_EVERY).await;
+        if let Some(listed) = log.listed_since(seen) {
+            edits.retain(&listed);
+        }
         for version in log.since(seen) {
             edits.note(&version);
             seen += 1;
@@ -108,6 +116,12 @@ pub(crate) async fn sample(
 // === impl OpenEdits ===
 
 impl OpenEdits {
+    /// Forgets the objects that a list does not have: the watch has not seen their end.
+    fn retain(&mut self, listed: &BTreeSet<String>) {
+        self.objects.retain(|uid, _| listed.contains(uid));
+        self.ends.retain(|uid, _| listed.contains(uid));
+    }
+
     fn note(&mut self, version: &ObjectVersion) {
         if version.deleting {
             self.objects.remove(&version.uid);
@@ -135,7 +149,7 @@ impl OpenEdits {
     /// Notes the end of a call. Edits that were followed by others before that do not count.
     fn note_call(&mut self, call: &CallLine) {
         let ended = matches!(call.step, LoggedStep::Success | LoggedStep::Failure);
-        if !ended || call.handler != CHANGED {
+        if !ended || call.handler != self.handler {
             return;
         }
         let end = (call.state.whole.clone(), call.at);
@@ -208,6 +222,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::watch_log::LoggedVersion as _;
+    use crate::workload::CHANGED;
 
     fn version(at: u64, edit: u64) -> ObjectVersion {
         let object = json!({"metadata": {"uid": "u"}, "spec": {"edit": edit}});
@@ -235,7 +251,10 @@ mod tests {
 
     #[test]
     fn the_latency_counts_from_the_last_edit_to_the_end_of_its_handler() {
-        let mut edits = OpenEdits::default();
+        let mut edits = OpenEdits {
+            handler: CHANGED,
+            ..OpenEdits::default()
+        };
         edits.note(&version(SECOND, 1));
         edits.note(&version(2 * SECOND, 2));
         edits.note_call(&ended(3 * SECOND, 1));
@@ -246,5 +265,19 @@ mod tests {
         let sample = edits.take(7 * SECOND);
         assert_eq!((sample.handled, sample.latency_max), (1, 3000));
         assert_eq!((sample.unhandled, sample.lag), (0, 0));
+    }
+
+    #[test]
+    fn an_object_that_is_gone_is_not_waited_for() {
+        let object = json!({"metadata": {"uid": "u"}, "spec": {"edit": 1}});
+        let mut edits = OpenEdits::default();
+        edits.note(&ObjectVersion::logged(&object, false));
+        assert_eq!(edits.take(SECOND).unhandled, 1);
+        edits.note(&ObjectVersion::logged(&object, true));
+        assert_eq!(edits.take(SECOND).unhandled, 0);
+
+        edits.note(&version(SECOND, 1));
+        edits.retain(&BTreeSet::from(["other".to_owned()]));
+        assert_eq!(edits.take(2 * SECOND).unhandled, 0);
     }
 }

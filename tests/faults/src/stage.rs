@@ -1,6 +1,7 @@
 //! What a run takes place on: the control plane, the proxy, the kinds and the operator.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,6 +24,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::fake_clock::FakeClock;
+use crate::journal::{JournalContent, LoggedStep};
 use crate::operators::{OperatorRole, OperatorSlot, ReplicaSetup};
 use crate::plan::RunPlan;
 use crate::tested_operator::TestedOperator;
@@ -95,7 +97,7 @@ impl Stage {
         let proxy = FaultProxy::start(&plane, &sandbox.user("operator")).await?;
         let kubeconfig = match plan.operator {
             TestedOperator::KopfGen => kubeconfig_with_token(folder, proxy.address())?,
-            TestedOperator::Kopf => proxy.kubeconfig().to_owned(),
+            _ => proxy.kubeconfig().to_owned(),
         };
         let clock = FakeClock::open(folder)?.filter(|_| plan.sorts.contains(&Trouble::JumpClock));
         let journal = folder.join("journal.jsonl");
@@ -114,7 +116,7 @@ impl Stage {
             lease_namespace: sandbox.namespace().to_owned(),
         };
         let mut operator = OperatorSlot::new(&setup, OperatorRole::Main, "main");
-        if plan.operator.has_gates_and_children() {
+        if plan.operator.has_gates() {
             operator = operator.with_gates();
         }
         let replicas = (1..plan.replicas)
@@ -150,6 +152,17 @@ impl Stage {
     /// All places of the operator: one, or those of its replicas.
     pub(crate) fn slots(&self) -> impl Iterator<Item = &OperatorSlot> {
         std::iter::once(&self.operator).chain(&self.replicas)
+    }
+
+    /// The failure with the last lines of the log of each running process of the operator.
+    pub(crate) async fn with_logs(&self, failure: TestFailure) -> TestFailure {
+        let mut text = failure.message().to_owned();
+        for slot in self.slots() {
+            if let Some((pid, log)) = slot.log().await {
+                let _ = write!(text, "\nthe log of process {pid}:\n{log}");
+            }
+        }
+        TestFailure::new(text)
     }
 
     /// The ids of all running processes of the operator.
@@ -280,9 +293,11 @@ impl Stage {
             let listed = self.list(&self.widgets).await;
             let children = self.list_children().await.unwrap_or_default();
             let late = Instant::now() > deadline;
-            let has_children = self.tested.has_gates_and_children();
+            let handled = self.handled_states()?;
             let is_settled = |it: &ObjectVersion| {
-                it.is_settled() && (!has_children || it.has_children(&children))
+                it.is_settled(self.tested)
+                    && (!self.tested.has_children() || it.has_children(&children))
+                    && (self.tested.has_records() || handled.get(&it.uid) == Some(&it.state.whole))
             };
             match listed {
                 Ok(widgets) if late || widgets.values().all(is_settled) => return Ok(widgets),
@@ -290,6 +305,21 @@ impl Stage {
                 _ => sleep(POLL_EVERY).await,
             }
         }
+    }
+
+    /// The state of each object for which the handler of edits has succeeded last, if the objects
+    /// themselves do not say how far the operator is.
+    fn handled_states(&self) -> io::Result<BTreeMap<String, String>> {
+        if self.tested.has_records() {
+            return Ok(BTreeMap::new());
+        }
+        let journal = JournalContent::read(&self.journal)?;
+        let handler = self.tested.handler_of_edits();
+        let ended = journal
+            .calls()
+            .filter(|call| call.handler == handler && call.step == LoggedStep::Success);
+        let states = ended.map(|call| (call.uid.clone(), call.state.whole.clone()));
+        Ok(states.collect())
     }
 
     /// The webhook configurations of the operator that have webhooks. A process that did not create

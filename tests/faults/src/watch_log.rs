@@ -1,7 +1,7 @@
 //! The suite's own log of what really happened: each version of each widget and of each child, as
 //! the API server sends it to a watch that no trouble touches but that of the API server itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use tokio::time::sleep;
 
 use crate::clock;
 use crate::state::{DigestedState, FINALIZER, LAST_HANDLED, PREFIX};
+use crate::tested_operator::TestedOperator;
 use crate::workload::RECONCILED;
 use crate::workload::children::EDIT;
 
@@ -78,6 +79,8 @@ pub(crate) struct WatchLogContent<V> {
     pub(crate) versions: Vec<V>,
     /// The number of times at which versions may be missing.
     pub(crate) gaps: usize,
+    /// The uids in the last list; its versions begin at this number.
+    pub(crate) last_list: (usize, BTreeSet<String>),
 }
 
 // === impl ObjectVersion ===
@@ -113,12 +116,10 @@ impl ObjectVersion {
         }
     }
 
-    /// Whether the operator has nothing left to do for the object.
-    pub(crate) fn is_settled(&self) -> bool {
-        !self.deleting
-            && self.held
-            && !self.has_open_records()
-            && self.base.as_ref() == Some(&self.state)
+    /// Whether the operator has nothing left to do for the object, as far as the object shows it.
+    pub(crate) fn is_settled(&self, tested: TestedOperator) -> bool {
+        let is_recorded = !self.has_open_records() && self.base.as_ref() == Some(&self.state);
+        !self.deleting && self.held && (is_recorded || !tested.has_records())
     }
 
     /// Whether there is a record that does not stay. That of the children stays: it names the kinds
@@ -141,8 +142,13 @@ impl ObjectVersion {
 }
 
 impl LoggedVersion for ObjectVersion {
-    fn logged(object: &Value, _: bool) -> Self {
-        Self::of(object)
+    fn logged(object: &Value, gone: bool) -> Self {
+        let version = Self::of(object);
+        Self {
+            // An object without finalizers is gone at once, and never had a time of deletion.
+            deleting: version.deleting || gone,
+            ..version
+        }
     }
 }
 
@@ -187,6 +193,7 @@ impl<V> Default for WatchLogContent<V> {
         Self {
             versions: Vec::new(),
             gaps: 0,
+            last_list: (0, BTreeSet::new()),
         }
     }
 }
@@ -201,6 +208,14 @@ impl<V: LoggedVersion + Clone> WatchLog<V> {
     pub(crate) fn since(&self, number: usize) -> Vec<V> {
         let content = self.lock();
         content.versions.get(number..).unwrap_or_default().to_vec()
+    }
+
+    /// The uids of the objects that a list brought after this number of versions. Others were
+    /// deleted unseen.
+    pub(crate) fn listed_since(&self, number: usize) -> Option<BTreeSet<String>> {
+        let content = self.lock();
+        let (begin, uids) = &content.last_list;
+        (*begin >= number).then(|| uids.clone())
     }
 
     /// Follows the objects for as long as this is polled.
@@ -228,6 +243,10 @@ impl<V: LoggedVersion + Clone> WatchLog<V> {
     ) -> kube::Result<()> {
         let list = objects.list(&ListParams::default()).await?;
         *from = list.metadata.resource_version;
+        let uids = list.items.iter().filter_map(|it| it.metadata.uid.clone());
+        let mut content = self.lock();
+        content.last_list = (content.versions.len(), uids.collect());
+        drop(content);
         for object in list.items {
             self.push(&object, false);
         }

@@ -12,7 +12,11 @@ use crate::workload::{NOTICED, STEADY, TICK};
 const CALL_PATIENCE: u64 = 20 * SECOND;
 
 pub(super) fn check(evidence: &Evidence, calls: &Calls<'_>) -> Vec<BrokenClaim> {
-    let mut broken = daemons(evidence, calls);
+    let mut broken = hanging(evidence, calls);
+    if !evidence.tested.has_records() {
+        return broken;
+    }
+    broken.extend(daemons(evidence, calls));
     for (name, object) in &evidence.widgets {
         let last = calls.of_handler(&object.uid, TICK).last();
         let last = last.map_or(0, |call| call.begin.at);
@@ -21,7 +25,6 @@ pub(super) fn check(evidence: &Evidence, calls: &Calls<'_>) -> Vec<BrokenClaim> 
                 .push(Claim::Background.broken(format!("{name}: `{TICK}` is not called any more")));
         }
     }
-    broken.extend(hanging(evidence, calls));
     broken.extend(index(evidence));
     broken.extend(notices(evidence, calls));
     broken

@@ -78,7 +78,7 @@ fn left_the_filter(calls: &Calls<'_>, first: &Call<'_>, second: &Call<'_>) -> bo
 mod tests {
     use super::super::samples::{Story, claims_of};
     use super::*;
-    use crate::workload::{CHANGED, MADE};
+    use crate::workload::{CHANGED, MADE, RELEASED};
 
     #[test]
     fn a_call_after_a_recorded_end_is_found() {
@@ -105,6 +105,14 @@ mod tests {
         let story = Story::complete().sub_repeated_beside_record(SUBS[0]);
         assert_eq!(claims_of(&story), [Claim::NothingRepeated]);
         let story = Story::complete().repeated_after_record(SUBS[0]);
+        assert_eq!(claims_of(&story), []);
+    }
+
+    #[test]
+    fn without_records_a_function_may_be_called_again() {
+        let story = Story::without_records().repeated_in_one_process(RECONCILED);
+        assert_eq!(claims_of(&story), []);
+        let story = Story::without_records().repeated_in_one_process(RELEASED);
         assert_eq!(claims_of(&story), []);
     }
 

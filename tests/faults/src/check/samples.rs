@@ -8,6 +8,7 @@ use crate::footprint::Footprint;
 use crate::journal::{CallLine, IndexedState, JournalContent, JournalLine, LoggedStep, ProbeLine};
 use crate::operators::{OperatorLife, OperatorRole};
 use crate::state::DigestedState;
+use crate::tested_operator::TestedOperator;
 use crate::watch_log::{ChildVersion, ObjectVersion, WatchLogContent};
 use crate::workload::{CHANGED, MADE, PARTS, RECONCILED, RESIZED, RESUMED, STEADY, SUBS, TICK};
 
@@ -90,10 +91,9 @@ impl Story {
                 pids: vec![PID],
                 quiet_from: REST / 2,
                 rest: REST,
-                has_children: true,
                 watch: WatchLogContent {
                     versions: vec![version(10, 1, None), rest.clone()],
-                    gaps: 0,
+                    ..WatchLogContent::default()
                 },
                 widgets: [(NAME.to_owned(), rest)].into(),
                 ..Evidence::default()
@@ -115,6 +115,31 @@ impl Story {
         story.call(TICK, 20, 1, last, LoggedStep::Success);
         story.probe("whole 1");
         story
+    }
+
+    /// The same object, handled by one function that keeps no records on it.
+    pub(super) fn without_records() -> Self {
+        let mut story = Self::complete();
+        story.evidence.tested = TestedOperator::Controller;
+        let shared = |line: &JournalLine| matches!(line, JournalLine::Call(call) if call.handler == RECONCILED);
+        story.evidence.journal.lines.retain(shared);
+        for object in story.evidence.widgets.values_mut() {
+            object.base = None;
+        }
+        story
+    }
+
+    /// That function has handled another state after the final one.
+    pub(super) fn reconciled_other_state_last(mut self) -> Self {
+        self.call(RECONCILED, 21, 2, 30, LoggedStep::Success);
+        self
+    }
+
+    /// The process died in a call for a state without children.
+    pub(super) fn killed_in_call_without_children(mut self) -> Self {
+        self.open(RECONCILED, 21, 0, 30 * SECOND);
+        self.evidence.lives[0].ended = Some(60 * SECOND);
+        self
     }
 
     pub(super) fn broken(&self) -> Vec<BrokenClaim> {
