@@ -94,6 +94,14 @@ impl Authority {
         self.server(&LOOPBACK)
     }
 
+    /// Signs a server certificate for the loopback addresses that has expired.
+    pub fn expired_loopback_server(&self) -> Result<Certified, Error> {
+        let mut params = server_params(&LOOPBACK)?;
+        params.not_before = rcgen::date_time_ymd(2019, 1, 1);
+        params.not_after = rcgen::date_time_ymd(2020, 1, 1);
+        self.sign(&params)
+    }
+
     /// Signs a certificate for the loopback addresses that servers and clients present: members of
     /// etcd are both.
     pub(crate) fn loopback_peer(&self) -> Result<Certified, Error> {

@@ -124,6 +124,21 @@ impl CertificateSet {
     }
 }
 
+/// The reason why clients refuse the certificate from this origin now, whatever else it says.
+pub(super) fn refusal(certificate: &str, origin: &str, now: Timestamp) -> Option<String> {
+    let validity = validity(certificate).ok()?;
+    let why = if now >= validity.until {
+        format!("has expired at {}", validity.until)
+    } else if now < validity.from {
+        format!("is not valid before {}", validity.from)
+    } else {
+        return None;
+    };
+    Some(format!(
+        "the API server refuses to call webhooks: the certificate in {origin} {why}"
+    ))
+}
+
 fn validity(certificate: &str) -> Result<Validity, Error> {
     let chain = tls::certificates(certificate, "the certificate")?;
     let certificate = Certificate::from_der(&chain[0])?;
@@ -140,6 +155,25 @@ mod tests {
     use kopf_core::admission::rotation;
 
     use super::*;
+
+    #[test]
+    fn a_certificate_is_refused_before_and_after_its_time() {
+        let day = Duration::from_secs(24 * 3600);
+        let now = Timestamp::from_second(1_800_000_000).unwrap();
+        let authority = issue_certificate::authority(now, 10 * day).unwrap();
+        let hosts = ["localhost".to_owned()];
+        let leaf = issue_certificate::leaf(&authority, &hosts, now, day).unwrap();
+        let refused = |now| refusal(&leaf.certificate, "tls.crt", now);
+        assert_eq!(refused(now), None);
+        let why = refused(now + day).unwrap();
+        let expected = "the certificate in tls.crt has expired at 2027-01-16T08:00:00Z";
+        assert!(why.ends_with(expected), "{why}");
+        let why = refused(now - 2 * day).unwrap();
+        assert!(
+            why.contains("in tls.crt is not valid before 2027-01-1"),
+            "{why}"
+        );
+    }
 
     #[test]
     fn a_rotation_publishes_a_second_authority_and_ends_with_one() {

@@ -15,6 +15,7 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use super::certificate_set;
 use super::certificates::{self, CertificateLoader, Certificates};
 use super::connection::AcceptLoop;
 use super::http_request::ReviewService;
@@ -320,7 +321,9 @@ impl Server {
             .map_err(failed)?;
         info!("webhooks are served on port {port}");
         let reloading = async {
+            let mut warned = None;
             loop {
+                warn_of_refusal(&loader, &loaded, &mut warned);
                 tokio::time::sleep(self.check_every).await;
                 if let Some(config) = self.reload(&mut loader, &mut loaded).await {
                     tls_config.send_replace(Arc::new(config));
@@ -432,6 +435,20 @@ impl Server {
         session.announce_revision(client, loaded.serving.revision);
         Ok(())
     }
+}
+
+/// Warns once of a certificate that clients refuse.
+fn warn_of_refusal(
+    loader: &CertificateLoader,
+    loaded: &LoadedCertificates,
+    warned: &mut Option<String>,
+) {
+    let origin = loader.origin().chain;
+    let refusal = certificate_set::refusal(&loaded.serving.chain, &origin, Timestamp::now());
+    if let Some(refusal) = refusal.as_ref().filter(|it| warned.as_ref() != Some(it)) {
+        warn!("{refusal}");
+    }
+    *warned = refusal;
 }
 
 impl WebhookServer for Server {

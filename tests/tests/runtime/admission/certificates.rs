@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kopf_runtime::WebhookHandler;
 use kopf_runtime::admission::{Certificates, RotationPolicy, Server, Webhooks};
 use kopf_tests::TestResult;
-use kopf_tests::pki::Authority;
+use kopf_tests::pki::{Authority, Certified};
 use kopf_tests::sandbox::eventually;
 use kube::Api;
 use serde_json::json;
@@ -128,6 +128,45 @@ async fn certificate_files_are_reloaded_when_they_change() -> TestResult {
 
     // A file that is not complete yet changes nothing.
     std::fs::write(path("tls.key"), "-----BEGIN PRIVATE KEY-----")?;
+    fixture.wait_until_called().await?;
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn a_certificate_that_has_expired_is_served_until_its_files_change() -> TestResult {
+    let fixture = WebhookFixture::new("expired").await?;
+    let folder = tempfile::tempdir()?;
+    let path = |name: &str| folder.path().join(name);
+    let authority = Authority::fresh()?;
+    let write = |pair: Certified| -> TestResult {
+        std::fs::write(path("tls.crt"), pair.certificate)?;
+        std::fs::write(path("tls.key"), pair.key)?;
+        Ok(())
+    };
+    std::fs::write(path("ca.crt"), authority.certificate())?;
+    write(authority.expired_loopback_server()?)?;
+    let files = Certificates::Files {
+        certificate: path("tls.crt"),
+        key: path("tls.key"),
+        authority: Some(path("ca.crt").into()),
+    };
+    let server = Server::local("localhost")
+        .certificates(files)
+        .check_every(Duration::from_millis(100));
+    let webhooks = Webhooks::default()
+        .managed(fixture.configuration_name())
+        .server(server);
+    let operator = fixture.start(fixture.with_check(WebhookHandler::new("check")), webhooks);
+    eventually("the API server refuses the certificate", async || {
+        let error = fixture
+            .dry_run("refused", json!({"spec": {}}))
+            .await
+            .err()?;
+        let refused = error.to_string().contains("certificate has expired");
+        refused.then_some(())
+    })
+    .await?;
+    write(authority.loopback_server()?)?;
     fixture.wait_until_called().await?;
     operator.stop().await
 }

@@ -169,6 +169,26 @@ async fn requests_other_than_reviews_get_an_error_response() -> TestResult {
         ),
         (slow, "408 Request Timeout", "did not arrive within"),
         (
+            post(&path, &good.replace("\"uid\"", "\"id\"")),
+            "400 Bad Request",
+            "missing field `uid`",
+        ),
+        (
+            post(&path, &good).replacen(
+                "Host: x",
+                &format!("Host: x\r\nLarge: {}", "x".repeat(500_000)),
+                1,
+            ),
+            "431 Request Header Fields Too Large",
+            "",
+        ),
+        (
+            // The API server sends JSON; what else says so is no matter.
+            post(&path, &good).replacen("Host: x", "Host: x\r\nContent-Type: text/plain", 1),
+            "200 OK",
+            "\"allowed\":true",
+        ),
+        (
             "\u{1}\u{2}garbage\r\n\r\n".to_owned(),
             "400 Bad Request",
             "",
@@ -181,6 +201,11 @@ async fn requests_other_than_reviews_get_an_error_response() -> TestResult {
             "{sent}: {answer}"
         );
     }
+    let mut invalid = post(&path, "1234").into_bytes();
+    invalid.truncate(invalid.len() - 4);
+    invalid.extend(b"\"\xff\xfe\"");
+    let answer = send(port, &invalid).await?;
+    assert!(answer.contains("400 Bad Request"), "not UTF-8: {answer}");
     assert_eq!(
         send(port, b"").await?,
         "",
@@ -191,7 +216,7 @@ async fn requests_other_than_reviews_get_an_error_response() -> TestResult {
         "",
         "and of one with an incomplete request"
     );
-    assert_eq!(fixture.recorder.reviews_of("good").len(), 2);
+    assert_eq!(fixture.recorder.reviews_of("good").len(), 3);
     operator.stop().await
 }
 

@@ -5,14 +5,15 @@ use std::time::Duration;
 use k8s_openapi::ByteString;
 use kopf_runtime::admission::{Certificates, Server, Webhooks};
 use kopf_runtime::{Resource, WebhookHandler};
-use kopf_tests::{Sandbox, TestFailure, TestResult, User, eventually, pki};
+use kopf_tests::permission::grant;
+use kopf_tests::{Permission, Sandbox, TestFailure, TestResult, User, eventually, pki};
 use kube::ResourceExt as _;
 use kube::api::{DynamicObject, PostParams};
 use serde_json::{Value, json};
 
 use super::configuration::{behind_service, free_port};
 use super::fixture::{DEFINITION, ReviewRecorder, RunningWebhookOperator, WebhookFixture};
-use crate::generated_rbac::{GeneratedManifests, Permission, grant};
+use crate::generated_rbac::GeneratedManifests;
 
 /// An operator in a namespace of its own, and objects for it in another one.
 struct GeneratedDeployment {
