@@ -24,6 +24,7 @@ pub mod health_client;
 pub mod helm;
 pub mod kubectl;
 pub mod peering;
+pub mod permission;
 pub mod prometheus;
 pub mod python_kopf;
 pub mod rewriting_webhook;
@@ -42,6 +43,7 @@ pub use kopf_cluster::{
 };
 pub use kubectl::Kubectl;
 pub use peering::PeeringObject;
+pub use permission::Permission;
 pub use python_kopf::PythonKopf;
 pub use sandbox::{Objects, Sandbox, eventually, try_eventually};
 pub use webdriver::Browser;

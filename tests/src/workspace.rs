@@ -38,23 +38,41 @@ pub fn clear_cargo_variables(command: &mut Command) {
 #[track_caller]
 pub fn build_program(package: &str) -> Result<PathBuf, TestFailure> {
     let failure = TestFailure::at_caller();
+    match build(&[package]) {
+        Ok(mut programs) => Ok(programs.remove(0)),
+        Err(message) => Err(failure.with_message(message)),
+    }
+}
+
+/// The same for several members at once; their programs are in the order of the members.
+#[track_caller]
+pub fn build_programs(packages: &[&str]) -> Result<Vec<PathBuf>, TestFailure> {
+    let failure = TestFailure::at_caller();
+    build(packages).map_err(|message| failure.with_message(message))
+}
+
+fn build(packages: &[&str]) -> Result<Vec<PathBuf>, String> {
     let mut cargo = cargo();
     // Together with this crate, so that shared dependencies are built once and not per selection.
-    let selection = ["--package", "kopf-tests", "--package", package, "--bins"];
+    let selection = ["--package", "kopf-tests", "--bins"];
     cargo
         .args(["build", "--quiet", "--message-format=json"])
-        .args(selection);
-    let output = cargo.output()?;
-    let executable = String::from_utf8_lossy(&output.stdout)
+        .args(selection)
+        .args(packages.iter().flat_map(|package| ["--package", package]));
+    let output = cargo.output().map_err(|error| error.to_string())?;
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let built: Vec<Value> = stdout
         .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .filter(|message| message["target"]["name"] == package)
-        .find_map(|message| message["executable"].as_str().map(PathBuf::from));
-    match executable {
-        Some(executable) if output.status.success() => Ok(executable),
-        _ => Err(failure.with_message(format!(
-            "{package} does not build:\n{}",
-            String::from_utf8_lossy(&output.stderr)
-        ))),
-    }
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect();
+    let program = |package: &&str| {
+        let of_package = built.iter().filter(|it| it["target"]["name"] == *package);
+        let mut programs = of_package.filter_map(|it| it["executable"].as_str());
+        programs.next().map(PathBuf::from)
+    };
+    let programs: Option<Vec<PathBuf>> = packages.iter().map(program).collect();
+    programs.filter(|_| output.status.success()).ok_or_else(|| {
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        format!("{} does not build:\n{stderr}", packages.join(", "))
+    })
 }

@@ -24,6 +24,7 @@ use tracing::{info, warn};
 use self::credential_pool::{CredentialOffer, CredentialPool, PooledCredentials};
 use crate::client::backoff::Backoff;
 use crate::index::Indices;
+use crate::operator::hook::login_error::LoginError;
 use crate::operator::hook::{
     Credentials, Hook, HookFailurePolicy, LoginContext, default_login, run_hooks,
 };
@@ -174,7 +175,12 @@ impl Authenticator {
             };
             body = sent.try_clone();
             let request = Request::from_parts(head.clone(), sent);
-            let response = credentials.client.send(request).await?;
+            let sent = credentials.client.send(request).await;
+            let response = sent.map_err(|error| match LoginError::find(&error) {
+                // Plugins run again before their tokens expire.
+                Some(error) => BoxError::from(error),
+                None => error.into(),
+            })?;
             if response.status() != StatusCode::UNAUTHORIZED {
                 if !response.status().is_server_error() {
                     self.login.state().accepted(&credentials);
@@ -336,7 +342,7 @@ impl Drop for LoginEnd<'_> {
 fn client(credentials: Credentials, connect_timeout: Duration) -> Result<Client, String> {
     let mut config = credentials.into_config().map_err(|it| it.to_string())?;
     config.connect_timeout = Some(connect_timeout);
-    Client::try_from(config).map_err(|it| it.to_string())
+    Client::try_from(config).map_err(|error| LoginError::describe(&error))
 }
 
 // === impl AuthenticatedService ===

@@ -144,7 +144,7 @@ impl DiscoveryWatcher {
             if error.is_forbidden() && !std::mem::replace(&mut warned, true) {
                 warn!(
                     "without the permission to list and watch customresourcedefinitions, \
-                     the operator notices late that kinds come and go"
+                     the operator notices late that kinds come and go: {error}"
                 );
             }
             tokio::time::sleep(REFRESH_INTERVAL_UNWATCHED).await;

@@ -3,6 +3,7 @@
 mod credentials;
 mod handler;
 mod login;
+pub(crate) mod login_error;
 mod probe;
 mod run;
 mod startup_cleanup;

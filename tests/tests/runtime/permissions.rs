@@ -6,13 +6,14 @@ use kopf_runtime::{
     ChangeHandler, EventHandler, HandlerError, Namespaces, On, Operator, TimerHandler,
 };
 use kopf_tests::peering::define;
+use kopf_tests::permission::grant;
 use kopf_tests::{PeeringObject, Sandbox, TestResult, eventually, peering};
 use kube::ResourceExt as _;
 use kube::api::{Api, DynamicObject, ListParams, PostParams};
 use serde_json::json;
 
 use crate::fixture::HandlerFixture;
-use crate::generated_rbac::{GeneratedManifests, grant};
+use crate::generated_rbac::GeneratedManifests;
 
 const DEFINITION: &str = r#"
 apiVersion: apiextensions.k8s.io/v1

@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
 
+use super::login_error::LoginError;
 use crate::handler::error::HandlerError;
 
 /// The result of a login handler: credentials, or `None` if it has none.
@@ -72,7 +73,8 @@ impl Credentials {
                 ..Self::from(config)
             })),
             Err(error) => Err(HandlerError::permanent(format!(
-                "no cluster to connect to: {error}"
+                "no cluster to connect to: {}",
+                LoginError::describe(&error)
             ))),
         }
     }
