@@ -11,6 +11,7 @@ use kopf_core::handler::watch_selectors::WatchSelectors;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::timeout;
+use tracing::warn;
 
 use crate::client::requests::{self, KindApi};
 use crate::client::resource::{KindSpec, ResourceSpec, Scope, StatusSubresource};
@@ -35,6 +36,8 @@ pub(super) struct UnservedKind {
     /// The start of a watch of the definition, if that is allowed.
     resource_version: Option<String>,
     reason: Option<UnservedReason>,
+    /// True if it has logged that the definition cannot be watched.
+    warned_unwatchable: bool,
 }
 
 /// The reason why the API server does not serve a kind.
@@ -92,6 +95,7 @@ impl UnservedKind {
                 .with_timeout(api.timeout()),
             resource_version: None,
             reason: None,
+            warned_unwatchable: false,
         }
     }
 
@@ -107,7 +111,7 @@ impl UnservedKind {
             Err(error) if error.is_forbidden() => {
                 let hint = format!(
                     "; without the permission to list and watch customresourcedefinitions \
-                     (at least {:?}), the operator notices late when it is served",
+                     (at least {:?}), the operator notices late when it is served: {error}",
                     self.name
                 );
                 (self.discover().await, hint)
@@ -124,7 +128,7 @@ impl UnservedKind {
     }
 
     /// Waits until the kind may be served; at most `pause` if its definition cannot be watched.
-    pub(super) async fn wait_for_change(&self, pause: Duration) {
+    pub(super) async fn wait_for_change(&mut self, pause: Duration) {
         let (Some(resource_version), Some(reason)) = (&self.resource_version, &self.reason) else {
             return tokio::time::sleep(pause).await;
         };
@@ -134,8 +138,18 @@ impl UnservedKind {
         };
         let changed = async {
             let opened = self.crds.watch(None, resource_version, patience).await;
-            let Ok(body) = opened else {
-                return tokio::time::sleep(pause).await;
+            let body = match opened {
+                Ok(body) => body,
+                Err(error) => {
+                    let warned = &mut self.warned_unwatchable;
+                    if error.is_forbidden() && !std::mem::replace(warned, true) {
+                        warn!(
+                            "the operator notices late when {} is served: {error}",
+                            self.name
+                        );
+                    }
+                    return tokio::time::sleep(pause).await;
+                }
             };
             let mut body = std::pin::pin!(body);
             let mut line = Vec::new();

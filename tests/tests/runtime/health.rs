@@ -99,6 +99,18 @@ impl HealthOperator {
     }
 }
 
+/// The page with the answers that clients get.
+const DOCUMENTED: &str = include_str!("../../../docs/observability.md");
+
+/// The answer of the page that has this key.
+fn documented(key: &str) -> Value {
+    let blocks = DOCUMENTED.split("```json\n").skip(1);
+    let texts = blocks.filter_map(|it| it.split("```").next());
+    let mut answers = texts.filter_map(|it| serde_json::from_str::<Value>(it).ok());
+    let found = answers.find(|it| it.get(key).is_some());
+    found.unwrap_or_else(|| panic!("no answer of the page has {key}"))
+}
+
 fn problems(answer: &Value) -> String {
     answer["problems"].to_string()
 }
@@ -142,6 +154,10 @@ async fn liveness_fails_for_blocked_threads_and_not_for_a_handler_that_never_end
     fixture.widgets.create("blocks", block).await?;
     let stuck = target.until(LIVENESS, 503).await?;
     assert!(problems(&stuck).contains("the runtime is stuck"), "{stuck}");
+    let digits = |it: &Value| problems(it).replace(|letter: char| letter.is_ascii_digit(), "");
+    let shown = digits(&documented("problems"));
+    let shown = shown.trim_matches(['[', ']']);
+    assert!(digits(&stuck).contains(shown), "{stuck} is not {shown}");
     let unready = target.get(READINESS).await?;
     assert_eq!(unready.status, 503);
     assert!(problems(&unready.json()).contains("the runtime is stuck"));
@@ -187,6 +203,26 @@ async fn readiness_names_a_missing_permission() -> TestResult {
         fixture.sandbox.group()
     );
     assert!(reported.contains(&missing), "{reported} lacks {missing}");
+    let shown = documented("ready");
+    assert_eq!(shown["ready"], unready["ready"]);
+    // The names are other ones: the words between them, up to the scope, are compared.
+    let names = [
+        "kopfexamples.kopf.dev",
+        "system:serviceaccount:ns:op",
+        "kopfexamples",
+        "kopf.dev",
+    ];
+    let shown = names
+        .iter()
+        .fold(problems(&shown), |text, name| text.replace(name, "..."));
+    let mut rest = &*reported;
+    for words in shown.split("...").take_while(|it| !it.contains("scope")) {
+        let words = words.trim_start_matches("[\"").trim();
+        let found = rest.split_once(words);
+        rest = found
+            .unwrap_or_else(|| panic!("{reported} lacks {words}"))
+            .1;
+    }
     assert_eq!(target.get(LIVENESS).await?.status, 200);
     Ok(())
 }
@@ -320,6 +356,9 @@ async fn webhooks_and_probes_are_served_during_a_pause_which_health_and_metrics_
     let paused = json!({"reason": "peers", "message": "in favour of someone (priority 100)"});
     let alive = target.until(LIVENESS, 200).await?;
     assert_eq!(alive["kopf-gen.dev/paused"], paused);
+    let shown = documented("kopf-gen.dev/paused")["kopf-gen.dev/paused"].to_string();
+    let shown = shown.replace("dev (priority 666)", "someone (priority 100)");
+    assert_eq!(paused.to_string(), shown);
     assert!(
         alive["count"].is_u64(),
         "probe handlers are called: {alive}"
