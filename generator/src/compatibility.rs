@@ -77,15 +77,19 @@ impl BreakingChanges<'_> {
         };
         let place = new_spec.key.span;
         let new_spec = &new_spec.value;
-        for (key, what) in [("scope", "the scope"), ("group", "the group")] {
-            let (before, after) = (old_spec.get(key), new_spec.get(key));
-            let (before, after) = (before.and_then(Node::as_str), after.and_then(Node::as_str));
+        for (path, what) in [
+            (&["scope"][..], "the scope"),
+            (&["group"], "the group"),
+            (&["names", "kind"], "the kind"),
+            (&["names", "plural"], "the plural name"),
+        ] {
+            let (before, after) = (below(old_spec, path), below(new_spec, path));
             if let (Some(before), Some(after)) = (before, after)
-                && before != after
+                && let (Some(before), Some(name)) = (before.as_str(), after.as_str())
+                && before != name
             {
-                let span = new_spec.get(key).map_or(place, |it| it.span);
-                let message = format!("{what} was `{before}` and is `{after}`");
-                self.report(span, &message, "the API server rejects the change");
+                let message = format!("{what} was `{before}` and is `{name}`");
+                self.report(after.span, &message, "the API server rejects the change");
             }
         }
         let list = new_spec.entry("versions").map_or(place, |it| it.key.span);
@@ -125,6 +129,14 @@ impl BreakingChanges<'_> {
             let message = format!("version {name} is not served any more");
             self.report(span, &message, "clients that use it fail");
         }
+        for key in ["status", "scale"] {
+            let has = |spec: &Node, version: &Node| subresource(spec, version, key).is_some();
+            if has(old_spec, old) && !has(new_spec, new) {
+                let span = new.entry("subresources").map_or(list, |it| it.key.span);
+                let message = format!("version {name} has no subresource `{key}` any more");
+                self.report(span, &message, "clients that use it fail");
+            }
+        }
         if let (Some(before), Some(after)) = (schema_of(old_spec, old), schema_of(new_spec, new)) {
             self.schema(name, before, after, list);
         }
@@ -134,6 +146,17 @@ impl BreakingChanges<'_> {
 fn versions(spec: &Node) -> Vec<&Node> {
     let listed = spec.get("versions").and_then(Node::as_seq);
     listed.unwrap_or_default().iter().collect()
+}
+
+/// The value at a path of keys.
+fn below<'n>(node: &'n Node, path: &[&str]) -> Option<&'n Node> {
+    path.iter().try_fold(node, |node, key| node.get(key))
+}
+
+/// A subresource of a version; definitions of `v1beta1` may have one for all versions.
+fn subresource<'n>(spec: &'n Node, version: &'n Node, name: &str) -> Option<&'n Node> {
+    let own = below(version, &["subresources", name]);
+    own.or_else(|| below(spec, &["subresources", name]))
 }
 
 /// The schema of a version; definitions of `v1beta1` may have one for all versions.

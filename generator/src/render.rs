@@ -202,7 +202,8 @@ fn scaffold(source: ScaffoldSource<'_>) -> Document<'_> {
             operator,
             kind,
             sample,
-        } => template(ClusterTestView::new(operator, kind, sample)),
+            evidence,
+        } => template(ClusterTestView::new(operator, kind, sample, &evidence)),
         ScaffoldSource::Ci { system, install } => Document::Yaml(match system {
             CiSystem::GitHub => ci::github(&install),
             CiSystem::GitLab => ci::gitlab(&install),

@@ -230,10 +230,17 @@ impl RuntimeCrate {
 
 /// Checks a version as Cargo would.
 fn is_requirement(text: &str) -> bool {
-    const VERSION: &str =
-        r"^\s*([=^~]|[<>]=?)?\s*(\*|\d+(\.(\*|\d+)){0,2})(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?\s*$";
-    let version = regex::Regex::new(VERSION);
-    version.is_ok_and(|version| text.split(',').all(|part| version.is_match(part)))
+    const NUMBER: &str = "(0|[1-9][0-9]{0,18})";
+    const LABEL: &str = "(0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)";
+    const BUILD: &str = r"[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*";
+    const ANY: &str = "[*xX]";
+    let major = format!(r"{NUMBER}(\.{ANY}){{0,2}}");
+    let minor = format!(r"{NUMBER}\.{NUMBER}(\.{ANY})?");
+    let patch = format!(r"{NUMBER}\.{NUMBER}\.{NUMBER}(-{LABEL}(\.{LABEL})*)?(\+{BUILD})?");
+    let comparator =
+        regex::Regex::new(&format!("^ *([=^~]|[<>]=?)? *({major}|{minor}|{patch}) *$"));
+    matches!(text, "*" | "x" | "X")
+        || comparator.is_ok_and(|comparator| text.split(',').all(|it| comparator.is_match(it)))
 }
 
 fn toml_string(text: &str) -> String {
@@ -283,10 +290,35 @@ mod tests {
 
     #[test]
     fn versions_that_cargo_rejects_are_refused() {
-        for version in ["", "latest", "1.2.3.4", "1.2 || 2", "\"1\""] {
+        for version in [
+            "",
+            "latest",
+            "1.2.3.4",
+            "1.2 || 2",
+            "\"1\"",
+            "1.*.3",
+            "01.2",
+            "^*",
+            "*, 1",
+            ">=1,",
+            "1.2-rc.1",
+            "1.2.3-01",
+            "1.2.3-a..b",
+            "99999999999999999999",
+        ] {
             assert!(RuntimeSource::registry(version).is_err(), "{version}");
         }
-        for version in ["1", "=1.2.3", "^0.1", ">=1, <2", "1.2.0-rc.1"] {
+        for version in [
+            "1",
+            "=1.2.3",
+            "^0.1",
+            ">=1, <2",
+            "1.2.0-rc.1",
+            "1.2.3-0a.b+01",
+            "*",
+            "=1.*",
+            "1.2.x",
+        ] {
             assert!(RuntimeSource::registry(version).is_ok(), "{version}");
         }
     }

@@ -112,6 +112,21 @@ fn an_indexed_kind_is_only_listed_and_watched() {
 }
 
 #[test]
+fn a_kind_of_which_only_raw_events_are_handled_is_only_listed_and_watched() {
+    let made = Crate::new("  - {builtin: v1/Pod, handlers: [{on: event, fn: echo}]}\n");
+    assert!(made.generate().starts_with("exit 0"));
+    assert_eq!(
+        made.run(&["rbac", "--explain", "pods:list"]),
+        "exit 0\npods:list because: needed by echo\n"
+    );
+    let rules = made.read("deploy/base/rbac.yaml");
+    assert!(
+        rules.contains("resources: [pods]\n    verbs: [list, watch]\n"),
+        "{rules}"
+    );
+}
+
+#[test]
 fn one_index_of_several_kinds_is_one_type() {
     let made = Crate::new(
         "  - {builtin: v1/Pod, indices: [{index: by_app}]}

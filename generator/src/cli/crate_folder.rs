@@ -1,7 +1,9 @@
 //! The folder of an operator crate: finds it, names the operator after it, and checks whether it is free.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
+
+use toml_edit::{DocumentMut, Item, Value};
 
 use crate::load::manifest::FILE_NAME;
 use crate::model::lower::is_operator_name;
@@ -9,6 +11,9 @@ use crate::write::{self, TOOL_FOLDER};
 
 /// Names that Cargo refuses for programs.
 const CARGO_FOLDERS: [&str; 4] = ["build", "deps", "examples", "incremental"];
+
+/// Names of the runtime's crates: cargo cannot tell two crates of one name and version apart.
+const RUNTIME_CRATES: [&str; 4] = ["kopf-cluster", "kopf-core", "kopf-runtime", "kopf-testing"];
 
 /// Finds the folder of the operator crate: that of `manifest`, or the nearest with a manifest.
 pub(super) fn find_root(manifest: Option<&Path>) -> Result<PathBuf, String> {
@@ -58,6 +63,12 @@ pub(super) fn operator_name(given: Option<&str>, dir: &Path) -> Result<String, S
              another one with --name"
         ));
     }
+    if RUNTIME_CRATES.contains(&name.as_str()) {
+        return Err(format!(
+            "`{name}` cannot name an operator: a crate of its runtime has this name; give another \
+             one with --name"
+        ));
+    }
     if is_operator_name(&name) {
         return Ok(name);
     }
@@ -84,13 +95,46 @@ pub(super) fn is_free(dir: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Whether a folder above is the root of a workspace, so that cargo makes the crate a member.
-pub(super) fn is_in_workspace(root: &Path) -> bool {
-    let root = std::path::absolute(root).unwrap_or_else(|_| root.to_path_buf());
-    root.ancestors().skip(1).any(|folder| {
-        let manifest = std::fs::read_to_string(folder.join("Cargo.toml"));
-        manifest.is_ok_and(|text| text.lines().any(|line| line.starts_with("[workspace")))
-    })
+/// The `Cargo.toml` of the workspace above to which cargo counts the crate, if there is one.
+pub(super) fn workspace_manifest(root: &Path) -> Option<PathBuf> {
+    let root = resolved(root);
+    let mut manifests = root.ancestors().skip(1).map(|it| it.join("Cargo.toml"));
+    manifests.find(|manifest| takes_as_member(manifest, &root))
+}
+
+/// The folder without links and `..`, as cargo sees it; it need not exist yet.
+fn resolved(folder: &Path) -> PathBuf {
+    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
+    let existing = |it: &Path| {
+        Some((
+            it.canonicalize().ok()?,
+            folder.strip_prefix(it).ok()?.into(),
+        ))
+    };
+    let found: Option<(PathBuf, PathBuf)> = folder.ancestors().find_map(existing);
+    let (mut resolved, rest) = found.unwrap_or_else(|| (folder.clone(), PathBuf::new()));
+    for part in rest.components() {
+        match part {
+            Component::ParentDir => {
+                resolved.pop();
+            }
+            part => resolved.push(part),
+        }
+    }
+    resolved
+}
+
+/// Whether a manifest is that of a workspace which does not exclude the crate.
+fn takes_as_member(manifest: &Path, root: &Path) -> bool {
+    let text = std::fs::read_to_string(manifest).unwrap_or_default();
+    let document = text.parse::<DocumentMut>().unwrap_or_default();
+    let Some(workspace) = document.get("workspace") else {
+        return false;
+    };
+    let excluded = workspace.get("exclude").and_then(Item::as_array);
+    let mut excluded = excluded.into_iter().flatten().filter_map(Value::as_str);
+    let folder = manifest.parent().unwrap_or(root);
+    !excluded.any(|it| root.starts_with(folder.join(it)))
 }
 
 #[cfg(test)]
@@ -102,6 +146,9 @@ mod tests {
         for name in CARGO_FOLDERS {
             assert!(operator_name(Some(name), Path::new("any")).is_err());
             assert!(operator_name(None, Path::new(name)).is_err());
+        }
+        for name in RUNTIME_CRATES {
+            assert!(operator_name(Some(name), Path::new("any")).is_err());
         }
         let given = operator_name(Some("builds"), Path::new("build"));
         assert_eq!(given, Ok("builds".to_owned()));

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::console::{Console, PrintedNotes};
-use super::crate_folder::is_in_workspace;
+use super::crate_folder::workspace_manifest;
 use super::definition_fix::corrected_text;
 use super::exit_status::CommandStatus;
 use super::old_layout;
@@ -342,7 +342,7 @@ impl CrateDraft {
             let environment = CrateEnvironment {
                 runtime: source.dependency(RuntimeCrate::Runtime),
                 testing: source.dependency(RuntimeCrate::Testing),
-                has_workspace: is_in_workspace(&self.root),
+                has_workspace: workspace_manifest(&self.root).is_some(),
             };
             let scaffold = plan::new_crate(&operator, environment, self.initial_handlers);
             files.retain(|file| scaffold.iter().all(|other| other.path != file.path));

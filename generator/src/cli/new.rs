@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 
 use super::console::Console;
-use super::crate_folder::{is_free, operator_name};
+use super::crate_folder::{is_free, operator_name, workspace_manifest};
 use super::crd_inputs::add_inputs;
 use super::definition_fix::FixArgs;
 use super::draft::{CrateDraft, InitialEntries};
@@ -81,6 +81,7 @@ pub(super) fn run(args: &NewCrateArgs, console: &mut Console) -> CommandStatus {
                     let title = format!("{name} {state}");
                     console.print_line(&next_steps(&args.dir, &title, draft.has_crds()));
                     print_source(args, console);
+                    print_profile_place(args, console);
                 }
                 status
             }
@@ -114,6 +115,16 @@ fn print_source(args: &NewCrateArgs, console: &mut Console) {
         if !source.is_portable() {
             console.print_line(HINT);
         }
+    }
+}
+
+/// Says where the release profile belongs: cargo ignores that of a member of a workspace.
+fn print_profile_place(args: &NewCrateArgs, console: &mut Console) {
+    if let Some(manifest) = workspace_manifest(&args.dir) {
+        let manifest = manifest.display();
+        console.print_line(&format!(
+            "build profiles: those of {manifest}; `lto = \"thin\"`, `codegen-units = 1` and `strip = true` in its [profile.release] make the program smaller"
+        ));
     }
 }
 

@@ -66,7 +66,7 @@ pub(super) fn apply_plan(
     }
     if comparison.keeps_copy {
         console.print_line(&format!(
-            "{VENDOR_FOLDER} was edited: the copy of the runtime stays as it is"
+            "{VENDOR_FOLDER} was edited: the copy of the runtime stays as it is until you delete the folder"
         ));
     }
     for module in comparison.changes.iter().filter_map(removed_kind) {

@@ -154,7 +154,7 @@ impl BreakingChanges<'_> {
         }
     }
 
-    /// Validation rules and the identity of list items.
+    /// Validation rules, and what clients apply together.
     fn rules(&mut self, path: &str, old: &Node, new: &Node, place: Span) {
         let rule = |it: &Node| it.get("rule").and_then(Node::as_str).map(str::to_owned);
         let rules = |it: &Node| {
@@ -168,16 +168,38 @@ impl BreakingChanges<'_> {
                 self.report(new_rule.span, &message, "stored objects may not fit");
             }
         }
-        let key = "x-kubernetes-list-type";
-        let list_type = |it: &Node| {
+        self.merging(path, old, new, place);
+    }
+
+    /// How the API server merges what several clients apply.
+    fn merging(&mut self, path: &str, old: &Node, new: &Node, place: Span) {
+        let text = |it: &Node, key: &str, default: &str| {
             let named = it.get(key).and_then(Node::as_str);
-            named.unwrap_or("atomic").to_owned()
+            named.unwrap_or(default).to_owned()
         };
-        let (before, after) = (list_type(old), list_type(new));
-        if before != after && after != "atomic" {
+        let key = "x-kubernetes-list-type";
+        let (before, after) = (text(old, key, "atomic"), text(new, key, "atomic"));
+        if before != after {
             let message = format!("`{path}` was a list of type `{before}` and is `{after}`");
-            let span = key_place(new, key, place);
-            self.report(span, &message, "its items have to be unique now");
+            let why = match after.as_str() {
+                "atomic" => "a client that applies some items replaces all of them now",
+                _ => "its items have to be unique now",
+            };
+            self.report(key_place(new, key, place), &message, why);
+        }
+        let key = "x-kubernetes-list-map-keys";
+        if let (Some(before), Some(after)) = (old.get(key), new.entry(key))
+            && before.to_json() != after.value.to_json()
+        {
+            let message = format!("the items of `{path}` have other keys");
+            let why = "stored items may not be unique, and clients apply them by the old keys";
+            self.report(after.key.span, &message, why);
+        }
+        let key = "x-kubernetes-map-type";
+        if text(old, key, "granular") != "atomic" && text(new, key, "granular") == "atomic" {
+            let message = format!("`{path}` is an atomic map now");
+            let why = "a client that applies some fields replaces all of them now";
+            self.report(key_place(new, key, place), &message, why);
         }
     }
 

@@ -121,6 +121,21 @@ fn a_schema_that_allows_less_breaks_stored_objects() {
             "`v1.a` was a list of type `atomic` and is `set`",
         ),
         (
+            "{type: array, items: {type: string}, x-kubernetes-list-type: set}",
+            "{type: array, items: {type: string}}",
+            "`v1.a` was a list of type `set` and is `atomic`",
+        ),
+        (
+            "{type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [b]}",
+            "{type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [c]}",
+            "the items of `v1.a` have other keys",
+        ),
+        (
+            "{type: object}",
+            "{type: object, x-kubernetes-map-type: atomic}",
+            "`v1.a` is an atomic map now",
+        ),
+        (
             "{type: string}",
             "{type: string, x-kubernetes-validations: [{rule: self != ''}]}",
             "a validation rule of `v1.a` is new",
@@ -160,6 +175,10 @@ fn a_schema_that_allows_more_breaks_nothing() {
             "{type: object, properties: {b: {type: string}}}",
         ),
         (
+            "{type: object, x-kubernetes-map-type: atomic}",
+            "{type: object, x-kubernetes-map-type: granular}",
+        ),
+        (
             "{type: string}",
             "{type: string, description: x, default: y}",
         ),
@@ -191,4 +210,37 @@ fn versions_and_definitions_that_are_gone_break_clients() {
         messages(&old, &cluster),
         ["the scope was `Namespaced` and is `Cluster`"]
     );
+}
+
+#[test]
+fn names_that_the_api_server_keeps_cannot_change() {
+    let old = DEFINITION.replace("$SCHEMA", "{type: object}");
+    let names = |names: &str| old.replace("versions:", &format!("names: {names}\n  versions:"));
+    let before = names("{kind: Widget, plural: widgets, shortNames: [w]}");
+    assert_eq!(
+        messages(&before, &names("{kind: Gadget, plural: gadgets}")),
+        [
+            "the kind was `Widget` and is `Gadget`",
+            "the plural name was `widgets` and is `gadgets`"
+        ]
+    );
+    let other_short_names = names("{kind: Widget, plural: widgets, shortNames: [wi]}");
+    assert_eq!(messages(&before, &other_short_names), [""; 0]);
+}
+
+#[test]
+fn a_subresource_that_is_gone_breaks_clients() {
+    let plain = DEFINITION.replace("$SCHEMA", "{type: object}");
+    let with = plain.replace(
+        "storage: true,",
+        "storage: true, subresources: {status: {}},",
+    );
+    assert_eq!(
+        messages(&with, &plain),
+        ["version v1 has no subresource `status` any more"]
+    );
+    assert_eq!(messages(&plain, &with), [""; 0]);
+    let columns = "storage: true, additionalPrinterColumns: [{name: Age, type: date}],";
+    let printed = plain.replace("storage: true,", columns);
+    assert_eq!(messages(&printed, &plain), [""; 0]);
 }

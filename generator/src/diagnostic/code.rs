@@ -109,8 +109,11 @@ codes! {
     ///
     /// `kopf-gen validate --against REV` compares the definitions with those of a revision in git.
     /// Objects that are stored in the cluster were accepted by the earlier definition: a field that
-    /// is gone is dropped from them, and an object that does not fit cannot be written any more, not
-    /// even by the operator. Add a new version with a conversion, or allow both.
+    /// is gone is dropped from them when they are read. An object that does not fit keeps its
+    /// values; a request that changes such a value is rejected, and handlers are not called for an
+    /// object that does not fit its Rust type. Kubernetes before 1.30 rejects every write to such
+    /// an object, those of the operator included. Keep the old field beside the new one, make new
+    /// fields optional or give them a default, and repair the objects before you tighten a field.
     BreakingChange = "KG0209",
     /// A schema is not structural.
     ///
@@ -225,9 +228,11 @@ codes! {
     /// The deletion of objects waits for a handler.
     ///
     /// The operator puts a finalizer on every object that a delete handler, a timer or a daemon
-    /// matches; timers and daemons have to stop first. While the operator does not run, such objects
-    /// cannot be deleted, nor can their namespaces. With `optional: true` a delete handler adds no
-    /// finalizer; with filters a timer or daemon adds it only to the objects that match. Objects with
+    /// matches, until the timer or daemon has ended for the object. The finalizer goes when the
+    /// delete handlers are done and the timers and daemons have stopped. While the operator does
+    /// not run, such objects cannot be deleted, nor can their namespaces. A delete handler with
+    /// `optional: true` adds no finalizer, and is called only if something else adds one. A timer or
+    /// a daemon cannot do without; filters narrow it to the objects that match. Objects with
     /// children in another namespace, or outside of all namespaces, have it, too. Before you
     /// uninstall the operator, delete the objects while it runs, or release them with
     /// `kopf-gen unstick`.

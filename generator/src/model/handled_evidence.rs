@@ -1,10 +1,10 @@
-//! What shows on an object that the operator has handled it.
+//! What shows that the operator has handled an object.
 
 use super::handler::{Handler, HandlerCause};
 use super::operator::{HandledKind, Operator};
 use crate::load::manifest::{SettingValue, Trigger};
 
-/// What shows on an object that the operator has handled it.
+/// What shows that the operator has handled an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HandledEvidence {
     /// The last handled state in an annotation of this name.
@@ -13,8 +13,10 @@ pub enum HandledEvidence {
     Field(Vec<String>),
     /// A finalizer.
     Finalizer,
-    /// The record of a complete call of a reconciliation, in an annotation of this name.
+    /// The record of a complete call without children, in an annotation of this name.
     Reconciliation(String),
+    /// A ConfigMap of the same name.
+    ConfigMap,
     /// Nothing: it exists.
     Existence,
 }
@@ -22,7 +24,7 @@ pub enum HandledEvidence {
 // === impl HandledEvidence ===
 
 impl HandledEvidence {
-    /// The evidence for each new object of a kind.
+    /// The evidence for each new object of a kind whose handlers are stubs.
     #[must_use]
     pub fn of(operator: &Operator, kind: &HandledKind) -> Self {
         let all = |handler: &&Handler| handler.filters.is_empty() && handler.field().is_none();
@@ -38,7 +40,7 @@ impl HandledEvidence {
             return Self::Finalizer;
         }
         let reconciles = |handler: &Handler| match &handler.cause {
-            // Without children there is no record of a complete call.
+            // A stub applies no child, which a record has to show if children are declared.
             HandlerCause::Reconcile(_) if !kind.children.is_empty() => Some(handler.id.clone()),
             _ => None,
         };

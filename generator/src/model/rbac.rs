@@ -372,8 +372,12 @@ fn write_reasons(kind: &HandledKind) -> String {
 /// The verbs to list and watch a kind, for the handlers of these names.
 fn read_grants(kind: &HandledKind, handlers: &str) -> Vec<Grant> {
     let only_indexed = !kind.handlers.is_empty() && kind.indices().count() == kind.handlers.len();
+    let only_read = !kind.handlers.iter().any(Handler::writes);
     if only_indexed {
         grants(&["list", "watch"], &format!("fills {handlers}"))
+    } else if only_read && !handlers.is_empty() {
+        // An object is read again only if a write to it conflicts with another client.
+        grants(&["list", "watch"], &format!("needed by {handlers}"))
     } else if handlers.is_empty() {
         grants(&["get", "list", "watch"], "named in kopf.yaml")
     } else {

@@ -312,6 +312,30 @@ impl OperatorDeployment {
     }
 }
 
+/// The number of replicas that a patch within a Kustomization sets, and the place of the patch.
+fn patched_replicas(root: &Node) -> Option<(i128, Span)> {
+    let patches = root.get("patches")?.as_seq()?.iter();
+    let texts = patches.filter_map(|it| it.entry("patch"));
+    texts
+        .filter_map(|entry| Some((replicas_of_patch(entry.value.as_str()?)?, entry.key.span)))
+        .next()
+}
+
+/// The number of replicas that a merge patch or a JSON patch sets.
+fn replicas_of_patch(text: &str) -> Option<i128> {
+    let mut sources = Sources::new();
+    let id = sources.add(KUSTOMIZATION, text);
+    let documents = yaml::parse(&sources, id, Dialect::Kubernetes, &mut Diagnostics::new());
+    let patch = documents.first()?;
+    let merged = patch.get("spec").and_then(|spec| spec.get("replicas"));
+    let operations = patch.as_seq().unwrap_or_default().iter();
+    let mut values = operations.filter_map(|operation| {
+        let path = operation.get("path")?.as_str()?;
+        operation.get("value").filter(|_| path == "/spec/replicas")
+    });
+    merged.or_else(|| values.next())?.as_int()
+}
+
 // === impl Kustomization ===
 
 impl Kustomization {
@@ -332,7 +356,7 @@ impl Kustomization {
         });
         Self {
             source,
-            replicas,
+            replicas: replicas.or_else(|| root.and_then(patched_replicas)),
             // The key with its colon.
             place: entry.map_or(Span::default(), |entry| {
                 Span::new(entry.key.span.start, entry.key.span.end + 1)

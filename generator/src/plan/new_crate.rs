@@ -9,6 +9,7 @@ use super::source::{CiSystem, CrateEnvironment, HandlerBodies, ScaffoldSource};
 use super::user_files::handler_modules;
 use crate::load::crd::Scope;
 use crate::load::manifest::DeployTool;
+use crate::model::handled_evidence::HandledEvidence;
 use crate::model::handler::{Handler, HandlerCause};
 use crate::model::operator::{HandledKind, KindOrigin, Operator};
 
@@ -59,6 +60,10 @@ pub fn new_crate(
             operator,
             kind,
             sample,
+            evidence: match initial_handlers {
+                InitialHandlers::Stubs => HandledEvidence::of(operator, kind),
+                InitialHandlers::Children => HandledEvidence::ConfigMap,
+            },
         };
         PlannedFile::scaffold("tests/cluster.rs", source)
     });

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::addition::UserAddition;
 use super::crd_files::CrdCopy;
+use crate::model::handled_evidence::HandledEvidence;
 use crate::model::handler::Handler;
 use crate::model::hook::Hook;
 use crate::model::operator::{HandledKind, Operator};
@@ -228,6 +229,8 @@ pub enum ScaffoldSource<'a> {
         kind: &'a HandledKind,
         /// An object of this kind.
         sample: &'a Value,
+        /// What shows that this object was handled.
+        evidence: HandledEvidence,
     },
     /// The file of a CI system.
     Ci {

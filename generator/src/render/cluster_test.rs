@@ -10,9 +10,6 @@ use crate::model::identifier::RustIdent;
 use crate::model::operator::{HandledKind, KindOrigin, Operator};
 use crate::model::phrases::article;
 
-/// The condition that holds for any object.
-const ANY: &str = "|_| true";
-
 /// The longest chain of calls in one line.
 const CHAIN_WIDTH: usize = 60;
 
@@ -26,7 +23,7 @@ pub(super) struct ClusterTestView {
     object: String,
     /// The first lines of the function.
     signature: String,
-    /// The statement that gets access to the objects.
+    /// The statements that get access to the objects.
     objects: Vec<String>,
     /// The statement that waits until the object is handled.
     wait: String,
@@ -34,8 +31,13 @@ pub(super) struct ClusterTestView {
 }
 
 impl ClusterTestView {
-    /// A test of `kind`, with `sample` as its object.
-    pub(super) fn new(operator: &Operator, kind: &HandledKind, sample: &Value) -> Self {
+    /// A test of `kind`, with `sample` as its object, and `evidence` that it was handled.
+    pub(super) fn new(
+        operator: &Operator,
+        kind: &HandledKind,
+        sample: &Value,
+        evidence: &HandledEvidence,
+    ) -> Self {
         let handled = operator.kinds.iter().filter_map(|kind| match &kind.origin {
             KindOrigin::Builtin(_) | KindOrigin::Selected(_) => None,
             KindOrigin::Custom(resource) => Some(&**resource),
@@ -45,8 +47,6 @@ impl ClusterTestView {
         let definitions = handled
             .chain(defined)
             .map(|resource| format!("src/generated/types/{}/crd.json", resource.module));
-        let evidence = HandledEvidence::of(operator, kind);
-        let (what, condition) = condition(&evidence);
         let name = RustIdent::new(&kind.type_name);
         let place = [&kind.api_version(), &kind.kind, &kind.plural];
         let place = place.map(|part| format!("{part:?}"));
@@ -60,35 +60,34 @@ impl ClusterTestView {
             definitions: definitions.collect(),
             object: literal::raw_json(&serde_json::to_string_pretty(sample).unwrap_or_default()),
             signature: signature(0, &function, &[], " -> TestResult {").join("\n"),
-            objects: call(8, "let objects = cluster.objects", &place, ";"),
-            wait: wait(what, &condition),
+            objects: {
+                let objects = call(8, "let objects = cluster.objects", &place, ";");
+                objects.into_iter().chain(children(evidence)).collect()
+            },
+            wait: wait(evidence),
             uses_metadata: match evidence {
                 HandledEvidence::Annotation(_)
                 | HandledEvidence::Reconciliation(_)
                 | HandledEvidence::Finalizer => true,
-                HandledEvidence::Field(_) | HandledEvidence::Existence => false,
+                HandledEvidence::Field(_)
+                | HandledEvidence::ConfigMap
+                | HandledEvidence::Existence => false,
             },
         }
     }
 }
 
-/// The statement that waits for a condition, as rustfmt lays it out.
-fn wait(what: &str, condition: &str) -> String {
-    if condition == ANY {
-        return format!("objects.until(\"example\", \"{what}\", {condition}).await?;");
-    }
-    format!(
-        "objects
-            .until(\"example\", \"{what}\", {condition})
-            .await?;"
-    )
+/// The statement that gets access to the children, if they are the evidence.
+fn children(evidence: &HandledEvidence) -> Option<String> {
+    let statement = r#"let children = cluster.objects("v1", "ConfigMap", "configmaps");"#;
+    (*evidence == HandledEvidence::ConfigMap).then(|| statement.to_owned())
 }
 
-/// The condition that shows that an object was handled, in words and as code.
-fn condition(evidence: &HandledEvidence) -> (&'static str, String) {
+/// The statement that waits until an object is handled, as rustfmt lays it out.
+fn wait(evidence: &HandledEvidence) -> String {
     match evidence {
-        HandledEvidence::Annotation(name) => ("it was handled", has_annotation(name)),
-        HandledEvidence::Reconciliation(name) => ("it was reconciled", has_annotation(name)),
+        HandledEvidence::Annotation(name) => until("it was handled", &has_annotation(name)),
+        HandledEvidence::Reconciliation(name) => until("it was reconciled", &has_annotation(name)),
         HandledEvidence::Field(keys) => {
             let keys: String = keys.iter().map(|key| format!("[{key:?}]")).collect();
             let code = format!(
@@ -96,14 +95,27 @@ fn condition(evidence: &HandledEvidence) -> (&'static str, String) {
                 !it.data{keys}.is_null()
             }}"
             );
-            ("it was handled", code)
+            until("it was handled", &code)
         }
         HandledEvidence::Finalizer => {
-            let code = "|it| !it.finalizers().is_empty()".to_owned();
-            ("it has a finalizer", code)
+            until("it has a finalizer", "|it| !it.finalizers().is_empty()")
         }
-        HandledEvidence::Existence => ("it exists", ANY.to_owned()),
+        HandledEvidence::ConfigMap => {
+            r#"children.until("example", "it exists", |_| true).await?;"#.to_owned()
+        }
+        HandledEvidence::Existence => {
+            r#"objects.until("example", "it exists", |_| true).await?;"#.to_owned()
+        }
     }
+}
+
+/// The statement that waits for a condition of the object.
+fn until(what: &str, condition: &str) -> String {
+    format!(
+        "objects
+            .until(\"example\", \"{what}\", {condition})
+            .await?;"
+    )
 }
 
 /// The check for an annotation, as rustfmt lays it out.

@@ -84,8 +84,10 @@ pub(super) fn compare(
     edited: EditPolicy,
 ) -> Result<Comparison, Error> {
     let mut next = LockFile::with_notes(&wanted.notes);
+    // To overwrite a copy that is not in use would delete it.
+    let may_keep_copy = edited == EditPolicy::Keep || !uses_copy(wanted);
     let mut comparison = Comparison {
-        keeps_copy: edited == EditPolicy::Keep && is_copy_edited(root, wanted, lock)?,
+        keeps_copy: may_keep_copy && is_copy_edited(root, lock)?,
         ..Comparison::default()
     };
     for file in &wanted.files {
@@ -146,19 +148,22 @@ fn folder_of(place: &Path) -> &Path {
     place.parent().unwrap_or(place)
 }
 
-/// Whether a file of the copy is not as the last run wrote it, or is missing.
-fn is_copy_edited(root: &Path, wanted: &WantedFiles, lock: &LockFile) -> Result<bool, Error> {
-    let is_vendored = |file: &FormattedFile| matches!(file.content, FileContent::Vendored(_));
-    if !wanted.files.iter().any(is_vendored) {
-        return Ok(false);
-    }
+/// Whether a file of the copy is not as the last run wrote it, or is missing. A copy without any
+/// file was deleted.
+fn is_copy_edited(root: &Path, lock: &LockFile) -> Result<bool, Error> {
+    let (mut exists, mut is_edited) = (false, false);
     for (path, hash) in lock.files().filter(|(path, _)| is_of_copy(path)) {
         let on_disk = read_if_exists(&path.below(root))?;
-        if on_disk.is_none_or(|bytes| Sha256Hex::of(&bytes) != *hash) {
-            return Ok(true);
-        }
+        exists |= on_disk.is_some();
+        is_edited |= on_disk.is_none_or(|bytes| Sha256Hex::of(&bytes) != *hash);
     }
-    Ok(false)
+    Ok(exists && is_edited)
+}
+
+/// Whether the crate takes the runtime from its copy.
+fn uses_copy(wanted: &WantedFiles) -> bool {
+    let is_vendored = |file: &FormattedFile| matches!(file.content, FileContent::Vendored(_));
+    wanted.files.iter().any(is_vendored)
 }
 
 fn decide(

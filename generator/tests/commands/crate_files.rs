@@ -348,6 +348,31 @@ fn replicas_that_do_not_know_of_each_other_are_reported_where_they_are_set() {
 }
 
 #[test]
+fn replicas_of_a_patch_are_reported_at_the_patch() {
+    let shell = Shell::with_operator();
+    let list = shell.read("deploy/kustomization.yaml");
+    for patch in [
+        "[{op: replace, path: /spec/replicas, value: 3}]",
+        "{kind: Deployment, metadata: {name: widgets}, spec: {replicas: 3}}",
+    ] {
+        let target = "target: {kind: Deployment}";
+        let list = format!("{list}patches:\n  - {target}\n    patch: |-\n      {patch}\n");
+        shell.write("deploy/kustomization.yaml", &list);
+        let shown = shell.run(&["generate"]).to_string();
+        let lines: Vec<&str> = shown.lines().skip(1).take(5).collect();
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(lines.join("\n"), @r"
+            warning[KG0628]: 3 replicas would handle every object at once
+              --> deploy/kustomization.yaml:10:5
+               |
+            10 |     patch: |-
+               |     ^^^^^ kopf.yaml has no leader election
+            ");
+        }
+    }
+}
+
+#[test]
 fn a_crate_with_all_files_in_deploy_works_and_a_note_says_what_to_change() {
     let shell = flat_crate();
     insta::assert_snapshot!(shell.run(&["generate"]), @r"

@@ -84,16 +84,51 @@ fn options_choose_the_dependency_on_the_runtime() {
 }
 
 #[test]
-fn a_crate_in_a_workspace_has_no_profile() {
+fn only_a_crate_outside_of_workspaces_has_profiles() {
     let shell = Shell::new();
-    let cargo = |name: &str| {
+    let create = |name: &str| {
         let output = shell.run(&["new", name, "--runtime-version", "1.0.0"]);
         assert!(output.starts_with("exit 0"), "{output}");
-        shell.read(&format!("{name}/Cargo.toml"))
+        (shell.read(&format!("{name}/Cargo.toml")), output)
     };
-    assert!(cargo("alone").contains("\n[profile.dev]\n"));
-    shell.write("Cargo.toml", "[workspace]\nmembers = [\"*\"]\n");
-    assert!(!cargo("member").contains("[profile"));
+    let has_profiles = |(cargo, output): (String, String)| {
+        let has_profiles = cargo.contains("\n[profile.release]\n");
+        assert_eq!(has_profiles, cargo.contains("\n[profile.dev]\n"), "{cargo}");
+        // A crate without them says where they belong.
+        assert_ne!(
+            has_profiles,
+            output.contains("\nbuild profiles: "),
+            "{output}"
+        );
+        has_profiles
+    };
+    assert!(has_profiles(create("alone")));
+    shell.write("inner/Cargo.toml", "[workspace]\nmembers = [\"*\"]\n");
+    assert!(has_profiles(create("inner/../beside")));
+    shell.write("Cargo.toml", "[package]\nname = \"outer\"\n");
+    assert!(has_profiles(create("below-a-package")));
+    let workspace = "[workspace]\nmembers = [\"*\"]\nexclude = [\"apart\"]\n";
+    shell.write("Cargo.toml", workspace);
+    assert!(!has_profiles(create("member")));
+    assert!(!has_profiles(create("deeper/member")));
+    assert!(has_profiles(create("apart")));
+    assert!(has_profiles(create("apart/below")));
+    shell.write("Cargo.toml", "workspace.members = [\"*\"]\n");
+    assert!(!has_profiles(create("dotted")));
+}
+
+/// A handler's panic is an error of that handler: it must unwind to the runtime.
+#[test]
+fn the_release_profile_keeps_panics_that_can_be_caught() {
+    let shell = Shell::new();
+    let output = shell.run(&["new", "alone", "--runtime-version", "1.0.0"]);
+    assert!(output.starts_with("exit 0"), "{output}");
+    let cargo = shell.read("alone/Cargo.toml");
+    let (_, release) = cargo.split_once("[profile.release]").expect("it has one");
+    for option in ["codegen-units = 1", "lto = \"thin\"", "strip = true"] {
+        assert!(release.contains(option), "{release}");
+    }
+    assert!(!release.contains("panic ="), "{release}");
 }
 
 #[test]

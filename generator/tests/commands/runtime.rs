@@ -77,6 +77,46 @@ fn a_copy_is_updated_unless_it_was_edited() {
 }
 
 #[test]
+fn an_edited_copy_is_whole_after_another_source_and_back() {
+    let shell = vendored();
+    let (lib, other) = (
+        format!("{COPY}/runtime/src/lib.rs"),
+        format!("{COPY}/runtime/src/prelude.rs"),
+    );
+    let (edited, unedited) = (format!("{}// mine\n", shell.read(&lib)), shell.read(&other));
+    shell.write(&lib, &edited);
+    for command in [
+        &["runtime", "version", "1.0"][..],
+        &["generate", "--force"],
+        &["runtime", "vendor"],
+    ] {
+        let output = shell.run(command);
+        assert!(output.starts_with("exit 0"), "{output}");
+        let said = "vendor/kopf-gen was edited: the copy of the runtime stays";
+        assert!(output.contains(said), "{command:?}: {output}");
+        assert_eq!(shell.read(&lib), edited, "{command:?}");
+        assert_eq!(shell.read(&other), unedited, "{command:?}");
+    }
+}
+
+#[test]
+fn a_copy_that_was_deleted_is_made_anew() {
+    let shell = vendored();
+    fs::remove_dir_all(shell.here.join(COPY)).unwrap();
+    let output = shell.run(&["generate"]);
+    assert!(output.contains("created vendor/kopf-gen/ ("), "{output}");
+    assert_eq!(
+        shell.run(&["generate", "--check"]),
+        "exit 0\neverything is up to date\n"
+    );
+    shell.write(&format!("{COPY}/runtime/src/lib.rs"), "// mine\n");
+    shell.run(&["runtime", "version", "1.0"]);
+    fs::remove_dir_all(shell.here.join(COPY)).unwrap();
+    let output = shell.run(&["generate"]);
+    assert!(!output.contains("vendor/kopf-gen"), "{output}");
+}
+
+#[test]
 fn the_source_of_the_runtime_can_be_changed() {
     let shell = vendored();
     let output = shell.run(&["runtime", "git", "https://example.com/a#v1"]);

@@ -4,8 +4,10 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
 use kopf_runtime::prelude::*;
+use kopf_runtime::{ChildOf, ChildOptions};
 
 // === errors ===
 
@@ -59,6 +61,18 @@ fn a_helper_of_several_handlers_only_reads(cx: &impl ObjectContext<Pod>) {
 
 async fn a_cluster_scoped_child_is_not_applied(cx: &ChangeContext<Pod>) {
     let _ = cx.apply(Namespace::default()).await; //~ E0271 type mismatch
+}
+
+/// The children of a kind as kopf-gen writes them.
+enum PodChildren {}
+
+impl ChildOf<PodChildren> for ConfigMap {
+    const OPTIONS: ChildOptions = ChildOptions::new();
+}
+
+async fn a_kind_that_is_not_declared_is_no_child(cx: &mut ReconcileContext<Pod, PodChildren>) {
+    let _ = cx.apply(ConfigMap::default()).await;
+    let _ = cx.apply(StatefulSet::default()).await; //~ E0277 `StatefulSet` is not declared as a child
 }
 
 fn a_kind_without_conditions_has_none(cx: &mut ChangeContext<ConfigMap>) {

@@ -9,6 +9,8 @@ use serde_json::Value;
 /// An error on a line: its code and its message.
 type Rejection = (u64, String, String);
 
+const PAGE: &str = "docs/children.md";
+
 #[test]
 fn every_misuse_is_rejected_for_its_own_reason() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cases.rs");
@@ -48,8 +50,36 @@ fn expected(text: &str) -> Vec<Rejection> {
     annotated.collect()
 }
 
-/// Compiles all cases at once, and returns the errors.
+#[test]
+fn the_page_shows_what_the_compiler_says_of_an_undeclared_child() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(root.join(PAGE)).expect("the page is readable");
+    let block = page
+        .split("```text\nerror")
+        .nth(1)
+        .expect("the page shows an error");
+    let shown = block.split("```").next().unwrap_or_default();
+    let messages = messages();
+    let rendered = messages
+        .iter()
+        .filter_map(|it| it["message"]["rendered"].as_str())
+        .find(|it| it.contains("is not declared as a child"))
+        .expect("an undeclared child is rejected");
+    for line in format!("error{shown}").lines() {
+        let words = line.trim();
+        assert!(rendered.contains(words), "no `{words}` in {rendered}");
+    }
+}
+
+/// The errors of all cases.
 fn compile() -> Vec<Rejection> {
+    let rejected: Vec<Rejection> = messages().iter().filter_map(rejection).collect();
+    assert!(!rejected.is_empty(), "no case was compiled");
+    rejected
+}
+
+/// Compiles all cases at once, and returns what the compiler says.
+fn messages() -> Vec<Value> {
     let mut command = Command::new(env!("CARGO"));
     command
         .args(["rustc", "--locked", "--lib", "--message-format=json", "--"])
@@ -65,13 +95,13 @@ fn compile() -> Vec<Rejection> {
     let output = command.output().expect("cargo runs");
     assert!(!output.status.success(), "all misuses compile");
     let lines = String::from_utf8_lossy(&output.stdout);
-    let messages = lines
+    let messages: Vec<Value> = lines
         .lines()
-        .filter_map(|line| serde_json::from_str(line).ok());
-    let rejected: Vec<Rejection> = messages.filter_map(|it: Value| rejection(&it)).collect();
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect();
     let progress = String::from_utf8_lossy(&output.stderr);
-    assert!(!rejected.is_empty(), "no case was compiled:\n{progress}");
-    rejected
+    assert!(!messages.is_empty(), "no case was compiled:\n{progress}");
+    messages
 }
 
 fn rejection(message: &Value) -> Option<Rejection> {

@@ -45,6 +45,14 @@ async fn a_timer_reads_pods_by_label_and_by_phase_from_indices() -> TestResult {
     Ok(())
 }
 
+/// The line as the page shows it, with `…` for what differs.
+fn documented() -> &'static str {
+    let page = include_str!("../../../docs/indexing.md");
+    let mut lines = page.lines();
+    let found = lines.find(|it| it.starts_with("no handler is called before the indices"));
+    found.expect("the page shows the line")
+}
+
 #[tokio::test]
 async fn without_permission_to_list_the_operator_logs_the_missing_index() -> TestResult {
     let fixture = ExampleFixture::open("16-indexing", "indexing-operator").await?;
@@ -55,6 +63,13 @@ async fn without_permission_to_list_the_operator_logs_the_missing_index() -> Tes
         .await?;
     assert!(line.contains("pods"), "{line}");
     assert!(line.contains("forbidden"), "{line}");
+    // The operator of the page serves all namespaces.
+    let line = line.replace(&format!(" in {}", fixture.sandbox.namespace()), "");
+    let mut rest = &*line;
+    for words in documented().split('…') {
+        let found = rest.split_once(words);
+        rest = found.unwrap_or_else(|| panic!("{line} lacks {words}")).1;
+    }
     assert_eq!(operator.terminate().await?, Ending::Exit(0));
     Ok(())
 }

@@ -45,7 +45,7 @@ pub(super) const KOPF_ONLY: &[KopfOnlySetting] = &[
     kopf_only(
         "networking",
         "enforce_retry_after",
-        "Retry-After is always respected, up to five minutes",
+        "the `retryAfterSeconds` of an answer is always respected, up to five minutes",
     ),
     kopf_only(
         "networking",
