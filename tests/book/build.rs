@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// Pages whose blocks are left out: only generated code can declare children.
-const LEFT_OUT: [&str; 1] = ["children"];
+/// The example whose generated code has the kind of the pages about children.
+const SITES: &str = "examples/19-children-reconcile";
 
 /// A block of Rust with the comments above it.
 struct Block {
@@ -37,13 +37,15 @@ impl Block {
             return format!("{own}impl {of} {{\n{code}}}\n");
         }
         if is_items {
-            let own = if first.starts_with("impl EphemeralVolumeClaimHandlers") {
+            let own = if first.starts_with("impl ") {
                 OPERATOR
             } else {
                 ""
             };
             let code = if self.comment("compiled only").is_some() {
-                code.replace("#[test]", "")
+                // The program of the test is the reader's.
+                let code = code.replace("#[test]", "").replace("#[tokio::test]", "");
+                code.replace("env!(\"CARGO_BIN_EXE_my-operator\")", "PROGRAM")
             } else {
                 code
             };
@@ -109,6 +111,38 @@ fn blocks(name: &str, page: &str) -> Vec<Block> {
     found
 }
 
+/// Copies a folder; the paths of modules follow from their places.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("the output folder is writable");
+    for entry in fs::read_dir(from).expect("the example is there") {
+        let path = entry.expect("the example can be listed").path();
+        let copied = to.join(path.file_name().expect("a file has a name"));
+        if path.is_dir() {
+            copy(&path, &copied);
+        } else {
+            fs::copy(&path, &copied).expect("the output folder is writable");
+        }
+    }
+}
+
+/// The modules of the example: what kopf-gen has generated, and its handlers.
+fn sites(root: &Path) -> String {
+    let example = root.join(SITES);
+    println!("cargo::rerun-if-changed={}", example.display());
+    let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
+    copy(&example.join("crds"), &out.join("crds"));
+    copy(&example.join("src/generated"), &out.join("sites"));
+    let generated = out.join("sites/mod.rs");
+    fs::copy(example.join("src/generated.rs"), &generated).expect("the example is there");
+    let handlers = example.join("src/handlers/website.rs");
+    let handlers = handlers.canonicalize().expect("the example is there");
+    format!(
+        "#[path = {generated:?}]\nmod generated;\n\
+         mod sites {{\n#[derive(Default)]\npub struct Operator;\n\
+         #[path = {handlers:?}]\nmod website;\npub use super::generated::website::WebsiteHandlers;\n}}\n"
+    )
+}
+
 fn main() {
     let root = Path::new(&env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../..");
     let docs = root.join("docs");
@@ -124,38 +158,29 @@ fn main() {
         .collect();
     pages.push(root.join("README.md"));
     pages.sort();
-    let (mut text, mut count, mut left_out) = (String::new(), 0, Vec::new());
+    let (mut text, mut count) = (sites(&root), 0);
     for page in pages {
         let name = page
             .file_stem()
             .expect("a page has a name")
             .to_string_lossy()
             .to_lowercase();
-        if LEFT_OUT.contains(&&*name) {
-            left_out.push(format!("{name}: its kinds need generated code"));
-            continue;
-        }
         for block in blocks(
             &name,
             &fs::read_to_string(&page).expect("a page is readable"),
         ) {
-            if let Some(reason) = block.comment("not compiled") {
-                left_out.push(format!("{}: {reason}", block.name));
-                continue;
-            }
             count += 1;
+            let with = block.comment("with");
+            let with = with.map_or_else(String::new, |it| format!("use super::{it}::Operator;\n"));
             let _ = write!(
                 text,
-                "mod {} {{\nuse super::world::{{self, *}};\n{}}}\n",
+                "mod {} {{\nuse super::world::{{self, *}};\n{with}{}}}\n",
                 block.name,
                 block.items()
             );
         }
     }
-    let _ = writeln!(
-        text,
-        "const COUNT: usize = {count};\nconst LEFT_OUT: &[&str] = &{left_out:?};"
-    );
+    let _ = writeln!(text, "const COUNT: usize = {count};");
     let out = Path::new(&env::var("OUT_DIR").expect("cargo sets it")).join("blocks.rs");
     fs::write(out, text).expect("the output folder is writable");
 }

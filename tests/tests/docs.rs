@@ -1,13 +1,23 @@
 //! Runs what the documentation tells a reader to type.
 
+#[path = "docs/arguments.rs"]
+mod arguments;
 #[path = "docs/blocks.rs"]
 mod blocks;
 #[path = "docs/brevity.rs"]
 mod brevity;
+#[path = "docs/chapters.rs"]
+mod chapters;
+#[path = "docs/checked.rs"]
+mod checked;
 #[path = "docs/contexts.rs"]
 mod contexts;
+#[path = "docs/dependency.rs"]
+mod dependency;
 #[path = "docs/generated_page.rs"]
 mod generated_page;
+#[path = "docs/guides.rs"]
+mod guides;
 #[path = "docs/links.rs"]
 mod links;
 #[path = "docs/manifests.rs"]
@@ -16,6 +26,8 @@ mod manifests;
 mod named_tests;
 #[path = "docs/pictures.rs"]
 mod pictures;
+#[path = "docs/python.rs"]
+mod python;
 #[path = "docs/reference.rs"]
 mod reference;
 #[path = "docs/scopes.rs"]
@@ -32,15 +44,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use blocks::{marks, shell_blocks, unmarked};
+use blocks::{blocks as blocks_in, script};
 use kopf_tests::{Helm, Kubectl, TestFailure, TestResult, workspace};
 use tempfile::TempDir;
 
-/// Running these here would run this very test again; CI runs them instead.
-const RUN_BY_CI: [&str; 2] = ["cargo test --workspace", ".ci/run"];
+/// Takes the place of a container engine: the image has a recipe in the folder that is named.
+const DOCKER: &str = "docker() { if [ $1 = build ]; then test -f $4/Dockerfile; fi; }\n";
 
-/// The pages of the book whose commands a test types.
-const FOLLOWED: [&str; 5] = [
+/// The pages whose commands a test of their own types.
+const FOLLOWED: [&str; 6] = [
+    "README.md",
     "docs/cluster.md",
     "docs/dev.md",
     "docs/start.md",
@@ -103,15 +116,14 @@ fn follow(markdown: &str) -> Result<(), String> {
 
 /// The same with more variables.
 fn follow_with(markdown: &str, variables: &[(&str, OsString)]) -> Result<(), String> {
-    let script: String = shell_blocks(markdown)
-        .iter()
-        .flat_map(|block| block.lines())
-        .filter(|line| !RUN_BY_CI.iter().any(|command| line.trim() == *command))
-        .map(|line| format!("{line}\n"))
-        .collect();
+    run(&script(&blocks_in(Path::new(""), markdown)), variables)
+}
+
+/// Runs a script in a fresh checkout.
+fn run(script: &str, variables: &[(&str, OsString)]) -> Result<(), String> {
     let (_parent, checkout) = fresh_checkout();
     let output = Command::new("bash")
-        .args(["-euxo", "pipefail", "-c", &script])
+        .args(["-euxo", "pipefail", "-c", script])
         .current_dir(&checkout)
         .env("CARGO_TARGET_DIR", repository().join("target"))
         .env("CARGO_TERM_COLOR", "never")
@@ -172,12 +184,17 @@ async fn the_tutorial_works_as_written() -> TestResult {
 /// Types the commands of a page that uses kubectl and Helm on a cluster of this name.
 async fn follow_on_cluster(page: &str, cluster: &str) -> TestResult {
     let text = fs::read_to_string(repository().join(page))?;
-    print_marks(page, &text);
-    follow_text_on_cluster(&text, cluster).await
+    let page = script(&blocks_in(Path::new(page), &text));
+    follow_script_on_cluster(&format!("{DOCKER}{page}"), cluster).await
 }
 
 /// The same with the text of a page.
 async fn follow_text_on_cluster(text: &str, cluster: &str) -> TestResult {
+    follow_script_on_cluster(&script(&blocks_in(Path::new(""), text)), cluster).await
+}
+
+/// The same with a script.
+async fn follow_script_on_cluster(script: &str, cluster: &str) -> TestResult {
     let (kubectl, helm) = (Kubectl::obtain().await?, Helm::obtain().await?);
     let program = workspace::build_program("kopf-gen")?;
     let data = TempDir::new()?;
@@ -193,7 +210,7 @@ async fn follow_text_on_cluster(text: &str, cluster: &str) -> TestResult {
         ("HELM_CACHE_HOME", data.path().into()),
         ("KOPF_GEN_RUNTIME_PATH", repository().into()),
     ];
-    let followed = follow_with(text, &variables).map_err(TestFailure::new);
+    let followed = run(script, &variables).map_err(TestFailure::new);
     if followed.is_err() {
         let reset = ["cluster", "reset", cluster];
         let mut kopf_gen = Command::new(&program);
@@ -201,36 +218,6 @@ async fn follow_text_on_cluster(text: &str, cluster: &str) -> TestResult {
         kopf_gen.output()?;
     }
     followed
-}
-
-/// Prints what a page does not prove, which `--nocapture` shows.
-#[expect(clippy::print_stdout, reason = "a list for those who check the page")]
-fn print_marks(page: &str, text: &str) {
-    for mark in marks(text) {
-        println!("{page}, not run: {mark}");
-    }
-}
-
-#[test]
-fn commands_of_other_pages_are_marked_with_the_reason_why_they_are_not_run() {
-    let mut pages = links::pages_below("docs");
-    pages.retain(|page| !FOLLOWED.iter().any(|it| page == Path::new(it)));
-    let without: Vec<_> = pages
-        .iter()
-        .filter(|page| unmarked(&links::read(page)) > 0)
-        .collect();
-    assert!(without.is_empty(), "{without:?}");
-    for page in &pages {
-        print_marks(&page.display().to_string(), &links::read(page));
-    }
-}
-
-#[test]
-fn a_block_that_is_marked_with_a_reason_is_not_run() {
-    let page = "<!-- not run: why -->\n```sh\none\n```\n```sh\ntwo\n```\n";
-    assert_eq!(shell_blocks(page), ["two\n"]);
-    assert_eq!(marks(page), ["why"]);
-    assert_eq!(unmarked(page), 1);
 }
 
 #[test]
@@ -251,10 +238,4 @@ fn a_command_that_fails_fails_its_page() {
         failure.contains("+ test -f Cargo.toml") && !failure.contains("+ true"),
         "{failure}"
     );
-}
-
-#[test]
-fn only_shell_blocks_are_commands() {
-    let page = "text\n```sh\none\n```\n```text\nnot run\n```\n\n```sh\ntwo # comment\nthree\n```\n";
-    assert_eq!(shell_blocks(page), ["one\n", "two # comment\nthree\n"]);
 }

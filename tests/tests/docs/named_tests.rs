@@ -10,7 +10,7 @@ use kopf_tests::{TestResult, workspace};
 const FEWEST: usize = 300;
 
 /// The names of all functions in the tests and in the sources with their unit tests.
-fn functions(folder: &Path, names: &mut BTreeSet<String>) {
+pub(crate) fn functions(folder: &Path, names: &mut BTreeSet<String>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         let name = entry.file_name();

@@ -4,9 +4,8 @@ use std::fmt::Write as _;
 
 use kopf_tests::TestResult;
 
-use super::blocks::shell_blocks;
+use super::blocks::of_page;
 use super::follow_text_on_cluster;
-use super::links::read;
 
 const PAGE: &str = "docs/uninstalling.md";
 
@@ -106,28 +105,30 @@ const CLUSTER_IS_GONE: &str = "
 kopf-gen cluster reset uninstalling
 ";
 
-/// The blocks of a section.
-fn blocks_of(page: &str, heading: &str) -> Vec<String> {
-    let section = page.split("\n## ").find(|it| it.starts_with(heading));
-    section.map(shell_blocks).unwrap_or_default()
+/// The commands of a section.
+fn commands(heading: &str) -> Vec<String> {
+    let blocks = of_page(PAGE.as_ref()).into_iter();
+    let of_section = blocks.filter(|it| it.heading == heading);
+    of_section.map(|it| it.text).collect()
 }
 
 #[tokio::test]
 async fn the_commands_for_uninstalling_remove_the_operator_and_spare_the_rest() -> TestResult {
-    let page = read(PAGE.as_ref());
-    let [keep] = &blocks_of(&page, "Keep the objects")[..] else {
+    let [keep] = &commands("Keep the objects, remove the operator")[..] else {
         panic!("one block keeps the objects");
     };
-    let [unstick, patch] = &blocks_of(&page, "It is too late")[..] else {
+    let [unstick, patch] =
+        &commands("It is too late: a namespace or an object stays Terminating")[..]
+    else {
         panic!("two blocks release objects");
     };
-    let [everything] = &blocks_of(&page, "Remove everything\n")[..] else {
+    let [everything] = &commands("Remove everything")[..] else {
         panic!("one block removes everything");
     };
-    let [helm] = &blocks_of(&page, "Remove everything that Helm")[..] else {
+    let [helm] = &commands("Remove everything that Helm installed")[..] else {
         panic!("one block removes a release");
     };
-    assert_eq!(shell_blocks(&page).len(), 5, "all blocks are run");
+    assert_eq!(of_page(PAGE.as_ref()).len(), 5, "all blocks are run");
     let hangs = |team: &str| NAMESPACE_HANGS.replace("TEAM", team);
     let is_gone = |team: &str| NAMESPACE_IS_GONE.replace("TEAM", team);
     let steps = [

@@ -6,18 +6,22 @@ use kopf_tests::{PythonKopf, TestFailure, TestResult};
 
 /// Prints the names of Kopf, one per line.
 const NAMES: &str = "
-import dataclasses, inspect
-import kopf, kopf.cli
+import dataclasses, inspect, types
+import kopf, kopf.cli, kopf.testing
 from kopf._cogs.configs import configuration
 decorators = ['startup', 'cleanup', 'login', 'probe', 'create', 'update', 'delete', 'resume',
               'field', 'event', 'validate', 'mutate']
 functions = [getattr(kopf.on, name) for name in decorators]
 functions += [kopf.daemon, kopf.timer, kopf.index, kopf.subhandler, kopf.register]
-names = {f'on.{name}' for name in decorators} | set(kopf.__all__) - {'on'}
+# `__all__` leaves out some public functions.
+public = {name: it for name, it in vars(kopf).items()
+          if not name.startswith('_') and not isinstance(it, types.ModuleType)}
+public |= {name: getattr(kopf, name) for name in kopf.__all__ if name != 'on'}
+testing = {name: getattr(kopf.testing, name) for name in kopf.testing.__all__}
+names = {f'on.{name}' for name in decorators} | set(public) | set(testing)
 for function in functions:
     names |= set(inspect.signature(function).parameters)
-for name in kopf.__all__:
-    function = getattr(kopf, name)
+for function in [*public.values(), *testing.values()]:
     function = function.__init__ if inspect.isclass(function) else function
     try:
         parameters = inspect.signature(function).parameters.values()
@@ -26,7 +30,8 @@ for name in kopf.__all__:
     names |= {it.name for it in parameters
               if it.kind not in (it.VAR_POSITIONAL, it.VAR_KEYWORD)
               and not it.name.startswith('_') and it.name not in ('self', 'args')}
-names |= {'asap', 'one_by_one', 'all_at_once', 'randomized', 'shuffled'}
+names |= {name for name, it in vars(kopf.lifecycles).items()
+          if inspect.isfunction(it) and not name.startswith('_')}
 for section in dataclasses.fields(configuration.OperatorSettings):
     for field in dataclasses.fields(section.default_factory):
         if not field.name.startswith('_'):

@@ -3,7 +3,9 @@
 pub use std::process::ExitCode;
 pub use std::sync::atomic::{AtomicU32, Ordering};
 
+pub use crate::generated::website::{Website, WebsiteHandlers, WebsiteReconcile};
 use k8s_openapi::NamespaceResourceScope;
+pub use k8s_openapi::api::apps::v1::Deployment;
 pub use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret};
 pub use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -186,7 +188,7 @@ pub struct OnlyPool {
     pub pool: Pool,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Pool;
 
 impl Pool {
@@ -200,6 +202,10 @@ impl Pool {
 
     pub fn size(&self) -> usize {
         0
+    }
+
+    pub fn query(&self, text: &str, name: &str) -> Result<Vec<String>, std::fmt::Error> {
+        Ok(vec![format!("{text} {name}")])
     }
 }
 
@@ -256,6 +262,20 @@ pub fn pod_for(example: &KopfExample) -> Pod {
         metadata: example.metadata.clone(),
         ..Pod::default()
     }
+}
+
+pub fn pages_of(site: &Website) -> ConfigMap {
+    ConfigMap {
+        data: Some([("index.html".to_owned(), site.spec.page.clone())].into()),
+        ..ConfigMap::default()
+    }
+}
+
+pub fn deployment_of(site: &Website) -> Deployment {
+    let replicas = i32::from(!site.spec.page.is_empty());
+    let mut deployment = Deployment::default();
+    deployment.spec.replicas = Some(replicas);
+    deployment
 }
 
 pub fn readiness_of(child: &ConfigMap) -> readiness::Readiness {
