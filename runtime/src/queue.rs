@@ -9,6 +9,7 @@
 //! No object starts before the list gate is open; items that arrive meanwhile wait in the entries.
 
 mod backlog;
+mod stall;
 pub(crate) mod worker_limit;
 mod workers;
 
@@ -24,8 +25,10 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::time::{DelayQueue, delay_queue};
+use tracing::warn;
 
 use backlog::Backlog;
+use stall::QueueStall;
 use worker_limit::{QueueLimits, WorkerPermits};
 use workers::{WorkerJob, Workers};
 
@@ -81,6 +84,7 @@ struct Queue<P: Processor> {
     waiting: WaitingObjects<P::Key>,
     workers: Workers<P>,
     permits: WorkerPermits,
+    stall: QueueStall,
     pause_gate: PauseGate,
 }
 
@@ -116,7 +120,11 @@ pub(crate) async fn run<P: Processor>(
         tokio::select! {
             biased;
             () = shutdown.stop.cancelled() => break,
-            _ = heartbeat_interval.tick() => health.heartbeat.within(HEARTBEAT),
+            _ = heartbeat_interval.tick() => {
+                health.heartbeat.within(HEARTBEAT);
+                // Incomplete lists have a warning of their own.
+                queue.report_stall(waiting && open);
+            }
             finished = queue.workers.finished() => queue.finished(finished),
             true = pause_gate.changed() => {}
             Some(due) = queue.waiting.timers.next(), if running && !queue.waiting.timers.is_empty() => {
@@ -156,6 +164,7 @@ impl<P: Processor> Queue<P> {
                 timers: DelayQueue::new(),
             },
             permits: WorkerPermits::new(limits),
+            stall: QueueStall::default(),
             pause_gate,
         }
     }
@@ -186,7 +195,20 @@ impl<P: Processor> Queue<P> {
         self.objects.timer_expired(&mut self.waiting, key);
     }
 
+    /// Warns if objects have waited for long while none began.
+    fn report_stall(&mut self, waiting: bool) {
+        if let Some(waited) = self.stall.observe(waiting, Instant::now()) {
+            warn!(
+                "for {waited:.0?}, no handling of any object has begun; objects that wait: {}, \
+                 objects that are handled: {}",
+                self.waiting.ready.len(),
+                self.workers.working()
+            );
+        }
+    }
+
     fn start(&mut self, mut permits: OwnedSemaphorePermit) {
+        self.stall.end();
         while let Some(permit) = permits.split(1) {
             self.start_next(permit);
         }

@@ -1,5 +1,6 @@
 //! Tests of the queue on a paused clock, with a processor that records its calls.
 
+use std::io::Read as _;
 use std::sync::Mutex;
 
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender};
@@ -462,4 +463,26 @@ async fn a_pause_closes_the_list_gate_until_everything_is_listed_again() {
         assert_eq!((key, numbers, at), ("a", vec![2], 60));
     })
     .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_that_wait_while_none_begins_are_reported_once_a_minute() {
+    let (mut log, writer) = std::io::pipe().unwrap();
+    let subscriber = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .with_writer(move || writer.try_clone().unwrap())
+        .finish();
+    let logging = tracing::subscriber::set_default(subscriber);
+    check_holding(1, PermitHold::WhileWorking, async |queue_test| {
+        queue_test.push("slow", 1, 130, NextCall::AwaitChange).await;
+        queue_test.push("waits", 2, 0, NextCall::AwaitChange).await;
+        assert_eq!(queue_test.call().await, ("slow", vec![1], 0, 0));
+        assert_eq!(queue_test.call().await, ("waits", vec![2], 0, 130));
+    })
+    .await;
+    drop(logging);
+    let mut text = String::new();
+    log.read_to_string(&mut text).unwrap();
+    let report = "objects that wait: 1, objects that are handled: 1";
+    assert_eq!(text.matches(report).count(), 2, "{text}");
 }
