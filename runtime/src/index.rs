@@ -68,23 +68,24 @@ pub struct IndexSnapshot<'a, I: Index> {
     _wakes_writers: WakesWriters<'a>,
 }
 
-/// Wakes the writers of an index when it is dropped.
+/// Wakes the writers of an index that wait, when it is dropped.
 struct WakesWriters<'a>(&'a Notify);
 
 /// The entries of one index.
 struct IndexStorage<I: Index> {
     entries: RwLock<ObjectEntries<Arc<ObjectKey>, I::Key, I::Value>>,
-    /// Notified when a reader has ended.
-    reader_ended: Arc<Notify>,
+    /// Notified when a reader or a writer has unlocked the entries. Each watch has a writer of its
+    /// own, so that writers wait for each other, too.
+    unlocked: Arc<Notify>,
 }
 
 /// The new entries of an object for an index.
 pub(crate) trait IndexUpdate: Send {
-    /// Puts them into the index; false if there are readers.
+    /// Puts them into the index; false if another writer or readers have locked it.
     fn try_apply(&mut self, object: &Arc<ObjectKey>) -> bool;
 
-    /// Notified when a reader of the index has ended.
-    fn reader_ended(&self) -> Arc<Notify>;
+    /// Notified when the index is unlocked.
+    fn unlocked(&self) -> Arc<Notify>;
 }
 
 struct NewEntries<I: Index> {
@@ -210,7 +211,7 @@ impl<I: Index> IndexView<I> {
         let entries = self.storage.entries.read();
         IndexSnapshot {
             entries: entries.unwrap_or_else(PoisonError::into_inner),
-            _wakes_writers: WakesWriters(&self.storage.reader_ended),
+            _wakes_writers: WakesWriters(&self.storage.unlocked),
         }
     }
 }
@@ -291,7 +292,7 @@ impl<I: Index> Default for IndexStorage<I> {
     fn default() -> Self {
         Self {
             entries: RwLock::default(),
-            reader_ended: Arc::default(),
+            unlocked: Arc::default(),
         }
     }
 }
@@ -308,17 +309,20 @@ impl Drop for WakesWriters<'_> {
 
 impl<I: Index> IndexUpdate for NewEntries<I> {
     fn try_apply(&mut self, object: &Arc<ObjectKey>) -> bool {
-        let mut entries = match self.view.storage.entries.try_write() {
+        let storage = &self.view.storage;
+        let entries = match storage.entries.try_write() {
             Ok(entries) => entries,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return false,
         };
-        entries.replace(object, self.entries.drain(..));
+        // Dropped in their order: writers are woken after the entries are unlocked.
+        let mut locked = (entries, WakesWriters(&storage.unlocked));
+        locked.0.replace(object, self.entries.drain(..));
         true
     }
 
-    fn reader_ended(&self) -> Arc<Notify> {
-        Arc::clone(&self.view.storage.reader_ended)
+    fn unlocked(&self) -> Arc<Notify> {
+        Arc::clone(&self.view.storage.unlocked)
     }
 }
 

@@ -230,22 +230,24 @@ impl IndexEvaluator {
     }
 }
 
-/// Waits until there is no reader, without blocking new readers.
+/// Waits until there is no reader and no other writer, without blocking new readers.
 async fn apply(mut update: Box<dyn IndexUpdate>, key: &Arc<ObjectKey>) {
-    let reader_ended = update.reader_ended();
+    let unlocked = update.unlocked();
     loop {
-        // A reader that ends between the attempt and the wait is noticed, too.
-        let mut ended = pin!(reader_ended.notified());
-        ended.as_mut().enable();
+        // An index that is unlocked between the attempt and the wait is noticed, too.
+        let mut unlocked = pin!(unlocked.notified());
+        unlocked.as_mut().enable();
         if update.try_apply(key) {
             return;
         }
-        ended.await;
+        unlocked.await;
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Mutex, mpsc};
+
     use tokio::time::Instant;
 
     use super::*;
@@ -260,17 +262,21 @@ mod tests {
         const NAME: &'static str = "sizes";
     }
 
+    fn key(name: &str) -> Arc<ObjectKey> {
+        Arc::new(ObjectKey {
+            kind: KindIndex(0),
+            uid: name.into(),
+            namespace: None,
+            name: name.into(),
+        })
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_writer_waits_for_all_readers_and_does_not_poll() {
         let indices = Indices::default();
         let view = indices.get(SizesIndex);
         let update = indices.update::<SizesIndex>(vec![("x".to_owned(), 1)]);
-        let key = Arc::new(ObjectKey {
-            kind: KindIndex(0),
-            uid: "one".into(),
-            namespace: None,
-            name: "one".into(),
-        });
+        let key = key("one");
         let begun = Instant::now();
         let (first, second) = (view.read(), view.read());
         let writer = tokio::spawn(async move { apply(update, &key).await });
@@ -284,5 +290,54 @@ mod tests {
         writer.await.expect("it does not panic");
         assert_eq!(view.get("x"), [1]);
         assert_eq!(begun.elapsed(), Duration::ZERO, "there were no pauses");
+    }
+
+    /// The values of a writer that takes its time: a value waits until it may be dropped, which
+    /// happens while the index is locked.
+    struct SlowIndex;
+
+    struct SlowValue(Option<Mutex<mpsc::Receiver<()>>>);
+
+    impl Index for SlowIndex {
+        type Key = u32;
+        type Value = SlowValue;
+        const NAME: &'static str = "slow";
+    }
+
+    impl Drop for SlowValue {
+        fn drop(&mut self) {
+            if let Some(allowed) = self.0.take() {
+                // The index is locked now: say so, and wait.
+                let allowed = allowed.into_inner().unwrap();
+                allowed.recv().unwrap();
+                allowed.recv().unwrap();
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_writer_that_finds_another_writer_goes_on_after_it() {
+        let indices = Indices::default();
+        let (allow, allowed) = mpsc::sync_channel(0);
+        let slow = SlowValue(Some(Mutex::new(allowed)));
+        apply(indices.update::<SlowIndex>(vec![(1, slow)]), &key("one")).await;
+        let removal = indices.update::<SlowIndex>(Vec::new());
+        let first = std::thread::spawn(move || {
+            let mut removal = removal;
+            removal.try_apply(&key("one"))
+        });
+        // It is taken while the first writer has locked the index.
+        allow.send(()).unwrap();
+        let second = indices.update::<SlowIndex>(vec![(2, SlowValue(None))]);
+        let second = tokio::spawn(async move { apply(second, &key("two")).await });
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        assert!(!second.is_finished(), "the index is being written");
+        allow.send(()).unwrap();
+        assert!(first.join().unwrap());
+        let ended = tokio::time::timeout(Duration::from_secs(60), second).await;
+        ended.expect("the second writer goes on").unwrap();
+        assert!(indices.get(SlowIndex).read().contains_key(&2));
     }
 }
