@@ -84,15 +84,15 @@ pub(crate) async fn run(
             }
         });
     }
-    let before = match first_rest(plan, &stage).await {
-        Ok(before) => before,
-        Err(failure) => return Err(stage.with_logs(failure).await),
-    };
     let counts = EditCounts::default();
-    let made = storm(plan, &schedule, &stage, &counts).await?;
-    stage.proxy.clear_faults();
-    let mut evidence = match last_rest(&stage, before).await {
-        Ok(evidence) => evidence,
+    let phases = async {
+        let before = first_rest(plan, &stage).await?;
+        let made = storm(plan, &schedule, &stage, &counts).await?;
+        stage.proxy.clear_faults();
+        Ok((last_rest(&stage, before).await?, made))
+    };
+    let (mut evidence, made) = match phases.await {
+        Ok(ended) => ended,
         Err(failure) => return Err(stage.with_logs(failure).await),
     };
     sampling.abort();
