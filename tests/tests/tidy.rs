@@ -30,6 +30,7 @@ const SOURCES: &[&str] = &[
     "runtime/simulation/src",
     "runtime/testing/src",
     "tests/bench/src",
+    "tests/bench/typed-controller/src",
     "tests/src",
     "tests/corpus/src",
     "tests/faults/src",

@@ -16,8 +16,9 @@ use kopf_tests::{ChildProcess, Objects, PrivateControlPlane, Sandbox, TestFailur
 use serde_json::json;
 use tokio::time::sleep;
 
-use self::phase::{ApiServerProcess, ChildrenPhase, Measurement, PhaseCost, WatchedChildren};
+use self::phase::{ChildrenPhase, Measurement, PhaseCost, WatchedChildren};
 use self::wire::CountingWire;
+use crate::api_server::ApiServerProcess;
 use crate::process::{usage_when_idle, while_running};
 use crate::widgets::{self, StatusKind};
 

@@ -1,6 +1,7 @@
 //! Benchmarks that compare our runtime with Kopf, kube's Controller and controller-runtime.
 
 mod admission;
+mod api_server;
 mod children;
 mod cold_start;
 mod compile;
@@ -9,6 +10,7 @@ mod edit_storm;
 mod growth;
 mod index;
 mod latency;
+mod new_crate;
 mod page;
 mod peer;
 mod process;
@@ -47,6 +49,8 @@ enum Benchmark {
     Growth(growth::Options),
     /// Create objects at a steady rate and measure the time to their results
     Latency(latency::Options),
+    /// Handle objects with the crate that `kopf-gen new` writes, beside a typed Controller
+    NewCrate(new_crate::Options),
     /// Open the live page over very many objects, and measure idle operators with and without it
     Page(page::Options),
     /// Run a timer that does nothing beside each of many objects, and measure what is used
@@ -75,6 +79,7 @@ fn main() -> ExitCode {
             Benchmark::Index(options) => index::run(&options).await,
             Benchmark::Growth(options) => growth::run(&options).await,
             Benchmark::Latency(options) => latency::run(&options).await,
+            Benchmark::NewCrate(options) => new_crate::run(&options).await,
             Benchmark::Page(options) => page::run(&options).await,
             Benchmark::Timers(options) => timers::run(&options).await,
         }

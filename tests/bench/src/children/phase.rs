@@ -2,21 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::fs;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
 use kopf_tests::audit::AuditedRequest;
-use kopf_tests::{ChildProcess, Objects, Sandbox, TestFailure, TestResult};
+use kopf_tests::{ChildProcess, Objects, TestResult};
 use kube::ResourceExt as _;
 use kube::runtime::watcher::{self, Event};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use super::wire::{CountingWire, WireBytes};
+use crate::api_server::ApiServerProcess;
 use crate::process::{self, Usage};
 
 /// The interval of looks at what the watch has brought.
@@ -30,13 +29,6 @@ pub(super) enum ChildrenPhase {
     Rest,
     Deleted,
     Restart,
-}
-
-/// The process of the API server.
-#[derive(Debug)]
-pub(super) struct ApiServerProcess {
-    pub(super) address: SocketAddr,
-    pid: String,
 }
 
 /// What was used up to a time.
@@ -92,35 +84,6 @@ impl fmt::Display for ChildrenPhase {
     }
 }
 
-// === impl ApiServerProcess ===
-
-impl ApiServerProcess {
-    /// Finds the API server of a control plane on this machine.
-    pub(super) fn find(sandbox: &Sandbox) -> Result<Self, TestFailure> {
-        let kubeconfig = sandbox.control_plane().administrator_kubeconfig();
-        let kubeconfig = fs::read_to_string(kubeconfig)?;
-        let (_, rest) = kubeconfig
-            .split_once("https://")
-            .ok_or_else(|| TestFailure::new("the kubeconfig names no server"))?;
-        let end = rest.find(|it: char| !(it.is_ascii_digit() || ".:".contains(it)));
-        let address: SocketAddr = rest[..end.unwrap_or(rest.len())].parse()?;
-        let flag = format!("--secure-port={}", address.port());
-        for entry in fs::read_dir("/proc")?.flatten() {
-            let arguments = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-            let arguments = String::from_utf8_lossy(&arguments);
-            let mut arguments = arguments.split('\0');
-            let is_server = arguments.next().is_some_and(|it| it.ends_with("apiserver"));
-            if is_server && arguments.any(|it| it == flag) {
-                let pid = entry.file_name().to_string_lossy().into_owned();
-                return Ok(Self { address, pid });
-            }
-        }
-        Err(TestFailure::new(
-            "the API server is no process of this machine",
-        ))
-    }
-}
-
 // === impl Measurement ===
 
 impl Measurement {
@@ -129,7 +92,7 @@ impl Measurement {
         Ok(Self {
             at: Instant::now(),
             operator: None,
-            server_cpu: process::cpu_of(&server.pid)?,
+            server_cpu: server.cpu()?,
             bytes: wire.bytes(),
             requests: Vec::new(),
         })
