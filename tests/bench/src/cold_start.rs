@@ -140,7 +140,8 @@ pub(crate) async fn writes_of(sandbox: &Sandbox, user: &User) -> Result<usize, T
         .count())
 }
 
-fn median<T>(values: &[T], figure: impl Fn(&T) -> f64) -> f64 {
+/// The median of a figure.
+pub(crate) fn median<T>(values: &[T], figure: impl Fn(&T) -> f64) -> f64 {
     let mut figures: Vec<f64> = values.iter().map(figure).collect();
     figures.sort_by(f64::total_cmp);
     figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)

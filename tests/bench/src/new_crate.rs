@@ -13,6 +13,7 @@ use kube::api::DynamicObject;
 use serde_json::json;
 
 use crate::api_server::ApiServerProcess;
+use crate::cold_start::median;
 use crate::process::{Usage, usage_when_idle, while_running};
 use crate::widgets;
 
@@ -67,7 +68,8 @@ pub(crate) async fn run(options: &Options) -> TestResult {
     );
     for peer in NewCratePeer::ALL {
         let of_peer = costs.iter().filter(|(it, ..)| *it == peer);
-        let (cold, again): (Vec<_>, Vec<_>) = of_peer.map(|(_, cold, again)| (cold, again)).unzip();
+        let starts = of_peer.map(|(_, cold, again)| (*cold, *again));
+        let (cold, again): (Vec<NewCrateCost>, Vec<NewCrateCost>) = starts.unzip();
         println!(
             "| {peer} | {:.2} | {:.2} | {:.1} | {} | {:.2} | {:.1} | {} |",
             median(&cold, |it| it.usage.cpu),
@@ -144,12 +146,6 @@ async fn all_handled(peer: NewCratePeer, objects: &Objects) -> Result<bool, Test
 
 fn definition() -> PathBuf {
     workspace::root().join("examples/01-minimal/crds/kopfexamples.yaml")
-}
-
-fn median<T>(values: &[&T], figure: impl Fn(&T) -> f64) -> f64 {
-    let mut figures: Vec<f64> = values.iter().map(|it| figure(it)).collect();
-    figures.sort_by(f64::total_cmp);
-    figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 // === impl NewCratePeer ===
