@@ -7,7 +7,7 @@ use crate::journal::{CallLine, LoggedStep};
 use crate::operators::{OperatorLife, OperatorRole};
 use crate::state::DigestedState;
 use crate::watch_log::ObjectVersion;
-use crate::workload::{MADE, RELEASED, RESIZED};
+use crate::workload::{MADE, NOTICED, RELEASED, RESIZED, STEADY, TICK};
 
 /// One call of one handler.
 #[derive(Clone, Debug)]
@@ -119,6 +119,14 @@ impl<'a> Calls<'a> {
     pub(super) fn of_handler(&self, uid: &str, handler: &str) -> &[Call<'a>] {
         let calls = self.by_handler.get(uid).and_then(|it| it.get(handler));
         calls.map_or(&[], Vec::as_slice)
+    }
+
+    /// The calls for one object of all handlers but daemons, timers and those of watch events.
+    pub(super) fn of_turns(&self, uid: &str) -> impl Iterator<Item = &Call<'a>> {
+        let handlers = self.by_handler.get(uid).into_iter().flatten();
+        let in_turns = |handler| !matches!(handler, NOTICED | STEADY | TICK);
+        let handlers = handlers.filter(move |(handler, _)| in_turns(**handler));
+        handlers.flat_map(|(_, calls)| calls)
     }
 
     /// All calls, grouped by object and handler.

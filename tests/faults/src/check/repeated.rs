@@ -2,8 +2,15 @@
 
 use super::calls::{Call, Calls, scope};
 use super::{BrokenClaim, Claim, Evidence};
-use crate::operators::OperatorRole;
+use crate::clock::SECOND;
+use crate::operators::{OperatorLife, OperatorRole};
 use crate::workload::{GILDED, NOTICED, PARTS, RECONCILED, RESUMED, STEADY, SUBS, TICK};
+
+/// The time after the start of a rival in which both operators may handle an object.
+const TAKEOVER: u64 = 5 * SECOND;
+
+/// The time after the end of a call in which its end may be written.
+const WRITE_TIME: u64 = SECOND;
 
 pub(super) fn check(evidence: &Evidence, calls: &Calls<'_>) -> Vec<BrokenClaim> {
     let mut broken = Vec::new();
@@ -45,7 +52,8 @@ fn repetition(
     let handler = first.begin.handler.as_str();
     let one_process = first.shares_process(second);
     if handler == RESUMED {
-        return one_process.then(|| "twice in one process".to_owned());
+        let excused = paused_between(evidence, first, second);
+        return (one_process && !excused).then(|| "twice in one process".to_owned());
     }
     if handler == GILDED && left_the_filter(calls, first, second) {
         return None;
@@ -58,6 +66,9 @@ fn repetition(
     if let Some(recorded) = calls.recorded_at(first)
         && recorded <= second.begin.version
     {
+        if in_takeover(evidence, calls, second) {
+            return None;
+        }
         return Some(format!("the end was recorded at version {recorded}"));
     }
     // The process knows what it has not written. But a leader that loses its lease writes
@@ -65,6 +76,37 @@ fn repetition(
     let excused = evidence.elected || evidence.rejected.contains(&first.begin.uid);
     let main = (first.role, second.role) == (OperatorRole::Main, OperatorRole::Main);
     (one_process && main && !excused).then(|| "both in one process".to_owned())
+}
+
+/// Whether a rival lived between both calls, in whose favour the operator may have paused: after a
+/// pause it resumes its objects again.
+fn paused_between(evidence: &Evidence, first: &Call<'_>, second: &Call<'_>) -> bool {
+    rivals(evidence).any(|rival| {
+        let lived_after = |time| rival.ended.is_none_or(|ended| ended > time);
+        rival.started < second.begin.at && lived_after(first.begin.at)
+    })
+}
+
+/// Whether a rival has just started, and the operator handled the object in that moment: the peers
+/// do not know each other yet, and one may write over what the other one has recorded.
+fn in_takeover(evidence: &Evidence, calls: &Calls<'_>, second: &Call<'_>) -> bool {
+    let uid = second.begin.uid.as_str();
+    rivals(evidence).any(|rival| {
+        let handled_beside = |call: &Call<'_>| {
+            call.role == OperatorRole::Main
+                && call.begin.at < second.begin.at
+                && call
+                    .over
+                    .is_none_or(|over| over + WRITE_TIME > rival.started)
+        };
+        (rival.started..rival.started + TAKEOVER).contains(&second.begin.at)
+            && calls.of_turns(uid).any(handled_beside)
+    })
+}
+
+fn rivals(evidence: &Evidence) -> impl Iterator<Item = &OperatorLife> {
+    let lives = evidence.lives.iter();
+    lives.filter(|life| life.role == OperatorRole::Rival)
 }
 
 /// Whether the object had a state in between that the filter of the handler does not accept.
@@ -95,6 +137,20 @@ mod tests {
     }
 
     #[test]
+    fn a_call_after_a_recorded_end_is_admitted_in_a_takeover() {
+        let story = || Story::complete().repeated_after_record(CHANGED);
+        assert_eq!(claims_of(&story().with_rival(28, 60).reconciled_at(28)), []);
+        // The operator has not handled the object, or long ago, or the rival came long ago or later.
+        for (started, handled) in [(28, None), (28, Some(26)), (24, Some(24)), (31, Some(29))] {
+            let mut story = story().with_rival(started, 60);
+            if let Some(second) = handled {
+                story = story.reconciled_at(second);
+            }
+            assert_eq!(claims_of(&story), [Claim::NothingRepeated], "{started}");
+        }
+    }
+
+    #[test]
     fn a_call_after_an_end_that_was_not_recorded_is_admitted() {
         let story = Story::complete().repeated_by_the_next_process(CHANGED);
         assert_eq!(claims_of(&story), []);
@@ -120,5 +176,15 @@ mod tests {
     fn a_second_resume_in_one_process_is_found() {
         let story = Story::complete().resumed_twice();
         assert_eq!(claims_of(&story), [Claim::NothingRepeated]);
+    }
+
+    #[test]
+    fn a_second_resume_after_a_pause_is_admitted() {
+        let story = Story::complete().resumed_twice().with_rival(31, 31);
+        assert_eq!(claims_of(&story), []);
+        for (from, to) in [(10, 20), (40, 50)] {
+            let story = Story::complete().resumed_twice().with_rival(from, to);
+            assert_eq!(claims_of(&story), [Claim::NothingRepeated], "{from} {to}");
+        }
     }
 }

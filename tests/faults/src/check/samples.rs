@@ -229,6 +229,23 @@ impl Story {
         self
     }
 
+    /// The handler of children was called once more.
+    pub(super) fn reconciled_at(mut self, second: u64) -> Self {
+        self.call(RECONCILED, 20, 1, second, LoggedStep::Success);
+        self
+    }
+
+    /// With a rival that lives from one second to another.
+    pub(super) fn with_rival(mut self, from: u64, to: u64) -> Self {
+        let rival = OperatorLife {
+            role: OperatorRole::Rival,
+            ended: Some(to * SECOND),
+            ..life(PID - 1, from * SECOND)
+        };
+        self.evidence.lives.insert(0, rival);
+        self
+    }
+
     /// Two calls at once, for a state that comes before all others.
     pub(super) fn overlapping(mut self, one: &str, other: &str) -> Self {
         let first = self.open(one, 5, 0, 40 * SECOND);
