@@ -14,7 +14,7 @@ use jiff::Timestamp;
 
 use crate::{
     cause::detect::ObservedChange,
-    handler::{HandlerId, registry::Registry},
+    handler::{HandlerId, Trigger, registry::Registry},
     object::{ObjectView, diff::Baseline, finalizer},
     persistence::Persistence,
     progress::record::Record,
@@ -118,6 +118,9 @@ impl StateDigest {
         finalizer::is_present(view, &persistence.finalizer).hash(&mut hasher);
         view.is_being_deleted().hash(&mut hasher);
         let mut ids = registry.owned_ids();
+        let calls = registry.handlers().iter();
+        let reconcile = calls.filter(|it| it.trigger == Trigger::Reconcile);
+        ids.extend(reconcile.map(|it| it.id.clone()));
         // Any client can write a record that names itself as its own sub-handler.
         let mut seen: HashSet<HandlerId> = ids.iter().cloned().collect();
         while let Some(id) = ids.pop() {
@@ -170,6 +173,11 @@ impl RevertHistory {
         Some(pause)
     }
 
+    /// Forgets a state to which our own write has returned.
+    pub fn forget(&mut self, state: StateDigest) {
+        self.written_on.retain(|it| *it != state);
+    }
+
     /// Records a write to a state.
     pub fn record_write(&mut self, state: StateDigest, now: Timestamp) {
         if self.written_on.is_empty() {
@@ -197,7 +205,7 @@ mod tests {
     use super::*;
     use crate::{
         cause::detect::{EventKind, ObjectHistory},
-        handler::{HandlerSpec, Trigger},
+        handler::HandlerSpec,
     };
 
     fn at(second: i64) -> Timestamp {

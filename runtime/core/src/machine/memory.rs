@@ -4,12 +4,15 @@ use std::time::Duration;
 
 use crate::{
     background::Moment,
-    cause::detect::{EventKind, ObjectHistory},
+    cause::{
+        Reason,
+        detect::{EventKind, ObjectHistory},
+    },
     children::reasons::ReconcileReasons,
     handler::finalizer_need::FinalizerNeed,
     machine::{
         now::Now,
-        reconcile::ReconcileMemory,
+        reconcile::{ReconcileMemory, ReconcileRules},
         write::{OnConflict, ReadBack},
     },
     object::{patch::ObjectPatch, resource_version::ResourceVersion},
@@ -221,6 +224,7 @@ impl<K> ObjectMemory<K> {
     pub(super) fn turn_start(
         &mut self,
         input: &TurnInput,
+        reconcile: Option<&ReconcileRules>,
         now: &Now,
         pauses: impl Fn(u32) -> Duration,
     ) -> TurnStart {
@@ -233,6 +237,9 @@ impl<K> ObjectMemory<K> {
             &input.registry,
             &input.persistence,
         );
+        // The record of `reconcile` comes and goes by our own writes. A change of the rest that we
+        // make ourselves counts: a handler may change its own object to and fro.
+        let is_reconciled = reconcile.is_some_and(|rules| self.has_reconciled(rules, input));
         let aside = self.aside.as_mut();
         let Some(history) = aside.and_then(|aside| aside.reverts.as_mut()) else {
             return TurnStart::Tracked(digest);
@@ -243,10 +250,25 @@ impl<K> ObjectMemory<K> {
             self.pace.set_has_history(false);
             return TurnStart::Tracked(digest);
         }
+        let version = input.view().resource_version().map(ResourceVersion::new);
+        let is_own_write = version.is_some() && version == self.written;
+        if is_own_write && is_reconciled {
+            history.forget(digest);
+            return TurnStart::Tracked(digest);
+        }
         match history.pause_for(digest, now.wall, pauses) {
             Some(pause) => TurnStart::Reverted(pause),
             None => TurnStart::Tracked(digest),
         }
+    }
+
+    /// Whether nothing but `reconcile` acts on the state, and its last call saw it.
+    fn has_reconciled(&self, rules: &ReconcileRules, input: &TurnInput) -> bool {
+        let is_handled = input.change.reason == Reason::Noop || !input.registry.handles_changes();
+        let aside = self.aside.as_ref();
+        let known = aside.and_then(|aside| aside.reconcile.as_ref());
+        let digest = rules.digest(&input.change.new, &input.body);
+        is_handled && known.is_some_and(|known| known.has_seen(digest))
     }
 
     /// Counts a write, to the state with this digest.

@@ -195,6 +195,11 @@ impl ReconcileMemory {
         self.wants_finalizer = wants;
     }
 
+    /// Whether the last call saw this state, apart from annotations and the status.
+    pub(super) fn has_seen(&self, digest: ReconcileDigest) -> bool {
+        self.seen.is_some_and(|seen| seen.urgent == digest.urgent)
+    }
+
     /// Decides whether a call is due for a state with this digest and this record.
     ///
     /// A change of the spec or of labels calls a failing handler at once; children and intervals do

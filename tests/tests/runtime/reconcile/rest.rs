@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use http::Method;
+use kopf_runtime::{HandlerError, HandlerResult, ReconcileContext};
 use kopf_tests::{FaultProxy, TestResult};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{config_maps, kept_maps, reconcile, reported, wait_for_size};
-use crate::fixture::HandlerFixture;
+use super::{WidgetChildren, config_maps, kept_maps, reconcile, reported, wait_for_size};
+use crate::fixture::{HandlerFixture, HandlerScripts};
 
 /// The writes that an operator has sent for its objects and their children. Events, and the
 /// peering that an operator renews while it runs, are not among them.
@@ -151,4 +152,41 @@ async fn an_interval_calls_again_and_changes_of_the_status_only_if_asked_for() -
         .await?;
     reported(&mut fixture, "one: changed").await;
     operator.stop().await
+}
+
+/// Asks for another call once for each state, and reports that state then.
+async fn hesitate(
+    scripts: &HandlerScripts,
+    cx: &mut ReconcileContext<Value, WidgetChildren>,
+) -> HandlerResult {
+    if cx.retry() == 0 {
+        let delay = Duration::from_millis(20);
+        return Err(HandlerError::temporary_after(delay, "not yet"));
+    }
+    scripts.report(format!("size {}", cx.raw()["spec"]["size"]));
+    Ok(())
+}
+
+#[tokio::test]
+async fn records_that_come_and_go_are_not_taken_for_a_restored_state() -> TestResult {
+    let mut fixture = HandlerFixture::new("hesitant").await?;
+    let handlers = fixture
+        .resource()
+        .reconcile::<WidgetChildren>(reconcile(), |scripts, cx| Box::pin(hesitate(scripts, cx)))
+        .build();
+    let operator = fixture.start(handlers).await?;
+    fixture.create("one", 1).await?;
+    reported(&mut fixture, "size 1").await;
+    for size in 2..20 {
+        let edit = json!({"spec": {"size": size}});
+        fixture.objects.merge("one", edit).await?;
+        reported(&mut fixture, &format!("size {size}")).await;
+    }
+    operator.stop().await?;
+    let events = fixture.sandbox.objects("v1", "Event").await?;
+    let events = events.api().list(&Default::default()).await?;
+    let mut messages = events.iter().filter_map(|it| it.data["message"].as_str());
+    let suspicion = messages.find(|it| it.contains("former state"));
+    assert_eq!(suspicion, None);
+    Ok(())
 }

@@ -44,6 +44,8 @@ struct Owner {
     status_rejected: bool,
     /// Whether a webhook stamps each write.
     stamped: bool,
+    /// Whether calls change the size to and fro.
+    flips: bool,
 }
 
 impl Owner {
@@ -83,6 +85,7 @@ impl Owner {
             has_far_child: false,
             status_rejected: false,
             stamped: false,
+            flips: false,
         }
     }
 
@@ -224,6 +227,10 @@ impl Owner {
             self.edit(&json!({"spec": {"size": size}}));
         }
         let mut writes = ObjectPatch::new();
+        if self.flips {
+            let size = attempt.input.body["spec"]["size"] == 1;
+            writes.merge(json!({"spec": {"size": 1 + u64::from(size)}}));
+        }
         if self.status_rejected {
             writes.merge(json!({"status": {"phase": "x"}}));
         }
@@ -439,6 +446,112 @@ fn the_finalizer_comes_before_a_child_that_owner_references_do_not_reach() {
     assert_eq!(done[..4], expected);
     let view = ObjectView::new(&owner.object);
     assert!(finalizer::is_present(view, &owner.persistence.finalizer));
+}
+
+/// The handler asks for another call soon.
+fn soon() -> Outcome {
+    Outcome::Error(crate::outcome::HandlerFailure::Temporary {
+        message: "not yet".to_owned(),
+        delay: Some(Duration::from_millis(100)),
+    })
+}
+
+#[test]
+fn quick_edits_wait_for_nothing_though_calls_fail() {
+    let mut owner = Owner::new(&[Trigger::Create, Trigger::Update]);
+    for size in 1..60 {
+        owner.edit(&json!({"spec": {"size": size}}));
+        owner.results = vec![soon()];
+        let plan = owner.event();
+        let done = owner.take();
+        assert_eq!(done[0], "called changed", "edit {size}: {done:?}");
+        assert_eq!(plan, NextCall::After(Duration::from_millis(100)), "{size}");
+        owner.pass_time(plan);
+        let done = owner.take();
+        let expected = format!("reconciled {size} for [Failed]");
+        assert_eq!(done, [expected.as_str(), "pruned", "wrote"]);
+    }
+}
+
+#[test]
+fn quick_edits_wait_for_nothing_without_change_handlers() {
+    let mut owner = Owner::new(&[]);
+    for size in 1..60 {
+        owner.edit(&json!({"spec": {"size": size}}));
+        owner.results = vec![soon()];
+        let plan = owner.event();
+        assert_eq!(plan, NextCall::After(Duration::from_millis(100)), "{size}");
+        owner.pass_time(plan);
+        let done = owner.take();
+        assert!(done.contains(&"pruned".to_owned()), "{size}: {done:?}");
+    }
+}
+
+#[test]
+fn a_function_that_changes_its_object_to_and_fro_is_met_with_pauses() {
+    for triggers in [&[][..], &[Trigger::Create, Trigger::Update]] {
+        let mut owner = Owner::new(triggers);
+        owner.flips = true;
+        let begun = owner.now.steady;
+        let mut plan = owner.event();
+        for _ in 0..100 {
+            plan = match plan {
+                NextCall::NotBefore(_) => owner.pass_time(plan),
+                _ => owner.event(),
+            };
+        }
+        let seconds = (owner.now.steady - begun).as_secs();
+        assert!(seconds > 30, "{triggers:?}: 100 calls in {seconds} s");
+    }
+}
+
+#[test]
+fn children_that_change_quickly_wait_for_nothing_though_calls_fail() {
+    let mut owner = Owner::new(&[Trigger::Create]);
+    owner.event();
+    owner.take();
+    for round in 0..60 {
+        owner.results = vec![soon()];
+        let plan = owner.requeue(ReconcileReason::Asked);
+        let done = owner.take();
+        assert_eq!(
+            done,
+            ["reconciled 1 for [Asked]", "wrote"],
+            "round {round}: {plan:?}"
+        );
+        owner.pass_time(plan);
+        let done = owner.take();
+        assert_eq!(done[0], "reconciled 1 for [Asked, Failed]");
+        assert_eq!(done[1..], ["pruned", "wrote"]);
+        // Another client writes what does not count.
+        owner.edit(&json!({"metadata": {"annotations": {"stamp": round.to_string()}}}));
+        assert_eq!(owner.event(), NextCall::AwaitChange, "round {round}");
+        owner.take();
+    }
+}
+
+#[test]
+fn a_client_that_keeps_removing_the_record_of_a_failed_call_is_met_with_pauses() {
+    let mut owner = Owner::new(&[Trigger::Create]);
+    owner.event();
+    let begun = owner.now.steady;
+    owner.results = vec![soon()];
+    let mut plan = owner.requeue(ReconcileReason::Asked);
+    let mut calls = 0;
+    for _ in 0..100 {
+        owner.results = vec![soon()];
+        let record = "kopf.zalando.org/reconcile";
+        owner.edit(&json!({"metadata": {"annotations": {record: null}}}));
+        plan = match plan {
+            NextCall::NotBefore(_) => owner.pass_time(plan),
+            _ => owner.event(),
+        };
+        let done = owner.take();
+        calls += done.iter().filter(|it| it.starts_with("reco")).count();
+    }
+    let seconds = (owner.now.steady - begun).as_secs();
+    assert!(calls > 30, "{calls} calls in {seconds} s");
+    assert!(seconds > 30, "{calls} calls in {seconds} s");
 }
 
 #[test]

@@ -104,7 +104,8 @@ impl<'o, K> ObjectMachine<'o, K> {
             // Daemons and timers follow the object though its progress is not written.
             return self.reconcile(memory, Reconciling::Unwritten(input, unwritten), now);
         }
-        match memory.turn_start(&input, now, |reverts| self.error_delay(reverts)) {
+        let reconcile = self.rules.reconcile;
+        match memory.turn_start(&input, reconcile, now, |reverts| self.error_delay(reverts)) {
             TurnStart::Unrestricted => {}
             TurnStart::Tracked(digest) => self.digest = Some(digest),
             TurnStart::Reverted(delay) => {
