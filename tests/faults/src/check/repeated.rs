@@ -81,7 +81,7 @@ fn repetition(
 /// Whether a rival lived between both calls, in whose favour the operator may have paused: after a
 /// pause it resumes its objects again.
 fn paused_between(evidence: &Evidence, first: &Call<'_>, second: &Call<'_>) -> bool {
-    rivals(evidence).any(|rival| {
+    rival_lives(evidence).any(|rival| {
         let lived_after = |time| rival.ended.is_none_or(|ended| ended > time);
         rival.started < second.begin.at && lived_after(first.begin.at)
     })
@@ -91,7 +91,7 @@ fn paused_between(evidence: &Evidence, first: &Call<'_>, second: &Call<'_>) -> b
 /// do not know each other yet, and one may write over what the other one has recorded.
 fn in_takeover(evidence: &Evidence, calls: &Calls<'_>, second: &Call<'_>) -> bool {
     let uid = second.begin.uid.as_str();
-    rivals(evidence).any(|rival| {
+    rival_lives(evidence).any(|rival| {
         let handled_beside = |call: &Call<'_>| {
             call.role == OperatorRole::Main
                 && call.begin.at < second.begin.at
@@ -104,7 +104,7 @@ fn in_takeover(evidence: &Evidence, calls: &Calls<'_>, second: &Call<'_>) -> boo
     })
 }
 
-fn rivals(evidence: &Evidence) -> impl Iterator<Item = &OperatorLife> {
+fn rival_lives(evidence: &Evidence) -> impl Iterator<Item = &OperatorLife> {
     let lives = evidence.lives.iter();
     lives.filter(|life| life.role == OperatorRole::Rival)
 }

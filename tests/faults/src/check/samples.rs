@@ -198,6 +198,18 @@ impl Story {
         self
     }
 
+    /// The last versions of the object are of its deletion, each with or without the finalizer.
+    pub(super) fn deleting(mut self, held: &[bool]) -> Self {
+        for (number, held) in (30..).zip(held) {
+            self.evidence.watch.versions.push(ObjectVersion {
+                held: *held,
+                deleting: true,
+                ..version(number, 1, Some(1))
+            });
+        }
+        self
+    }
+
     pub(super) fn repeated_after_record(mut self, handler: &str) -> Self {
         self.next_process();
         self.call(handler, 20, 1, 30, LoggedStep::Success);

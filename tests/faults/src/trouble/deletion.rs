@@ -68,6 +68,14 @@ pub(super) async fn crowd(stage: &Stage, lasts: Duration) -> Result<(), TestFail
         .for_each_concurrent(CONCURRENCY, each)
         .await;
     sleep(lasts).await;
+    // All of them are asked to go before the first one is waited for.
+    let each = |number| {
+        let (name, objects) = (name(number), &objects);
+        async move { request_deletion(objects, &name).await }
+    };
+    stream::iter(0..stage.crowd)
+        .for_each_concurrent(CONCURRENCY, each)
+        .await;
     let each = |number| {
         let (name, objects) = (name(number), &objects);
         async move { delete(objects, &name).await }
@@ -102,6 +110,18 @@ pub(super) async fn large(stage: &Stage, lasts: Duration) -> Result<(), TestFail
     Ok(())
 }
 
+/// Asks the API server to delete an object, and does not wait for its end.
+async fn request_deletion(objects: &Api<DynamicObject>, name: &str) {
+    let params = DeleteParams::background();
+    until_done(async || match objects.delete(name, &params).await {
+        Ok(_) => true,
+        Err(kube::Error::Api(status)) => status.is_not_found(),
+        Err(_) => false,
+    })
+    .await;
+}
+
+/// Deletes an object, and waits for its end.
 async fn delete(objects: &Api<DynamicObject>, name: &str) {
     let params = DeleteParams::background();
     until_done(async || match objects.delete(name, &params).await {
