@@ -1,7 +1,7 @@
 //! What the operator uses and how late it is, over time: measured while a run goes on, and written
 //! as CSV and as a plot again and again, so that a run that is cut off leaves what it has.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -38,23 +38,30 @@ pub(crate) struct LoadSample {
     /// Milliseconds from an edit to the end of the handler of changes for it.
     pub(crate) latency_median: u64,
     pub(crate) latency_max: u64,
-    /// The objects whose last edit is not handled yet.
+    /// The objects with edits that are not handled yet.
     pub(crate) unhandled: usize,
     /// The age of the oldest of these edits, in milliseconds.
     pub(crate) lag: u64,
 }
 
-/// The last edit of each object, and whether it is handled.
+/// The edits of each object that are not handled yet.
 #[derive(Debug, Default)]
 struct OpenEdits {
     /// The handler of edits.
     handler: &'static str,
-    /// For each object its newest state, and the time of the edit unless it is handled.
-    objects: BTreeMap<String, (String, Option<u64>)>,
+    objects: BTreeMap<String, EditedObject>,
     /// The last end of the handler of changes for each object: the state and the time.
     ends: BTreeMap<String, (String, u64)>,
     /// The latencies since the last sample, in microseconds.
     latencies: Vec<u64>,
+}
+
+#[derive(Debug, Default)]
+struct EditedObject {
+    /// The newest state.
+    newest: String,
+    /// The states that no call has seen yet, nor a later one, with the times of their edits.
+    open: VecDeque<(String, u64)>,
 }
 
 /// The files of a run.
@@ -129,24 +136,20 @@ impl OpenEdits {
             return;
         }
         let whole = &version.state.whole;
-        let first = || (whole.clone(), Some(version.at));
-        let known = self
-            .objects
-            .entry(version.uid.clone())
-            .or_insert_with(first);
-        if known.0 != *whole {
-            *known = first();
+        let known = self.objects.entry(version.uid.clone()).or_default();
+        if known.newest != *whole {
+            known.newest.clone_from(whole);
+            known.open.push_back((whole.clone(), version.at));
         }
         // The watch of the suite may be later than the operator.
         let ended = self.ends.get(&version.uid);
         let ended = ended.filter(|(state, at)| state == whole && *at > version.at);
-        if let (Some((_, ended)), Some(edited)) = (ended, known.1) {
-            known.1 = None;
-            self.latencies.push(ended.saturating_sub(edited));
+        if let Some((_, ended)) = ended {
+            self.latencies.extend(known.close(whole, *ended));
         }
     }
 
-    /// Notes the end of a call. Edits that were followed by others before that do not count.
+    /// Notes the end of a call: it handles the edit that it saw, and those before.
     fn note_call(&mut self, call: &CallLine) {
         let ended = matches!(call.step, LoggedStep::Success | LoggedStep::Failure);
         if !ended || call.handler != self.handler {
@@ -154,11 +157,9 @@ impl OpenEdits {
         }
         let end = (call.state.whole.clone(), call.at);
         self.ends.insert(call.uid.clone(), end);
-        let known = self.objects.get_mut(&call.uid);
-        if let Some(known) = known.filter(|known| known.0 == call.state.whole)
-            && let Some(edited) = known.1.take()
-        {
-            self.latencies.push(call.at.saturating_sub(edited));
+        if let Some(known) = self.objects.get_mut(&call.uid) {
+            self.latencies
+                .extend(known.close(&call.state.whole, call.at));
         }
     }
 
@@ -166,7 +167,8 @@ impl OpenEdits {
     fn take(&mut self, now: u64) -> LoadSample {
         let mut latencies = std::mem::take(&mut self.latencies);
         latencies.sort_unstable();
-        let open = self.objects.values().filter_map(|(_, edited)| *edited);
+        let open = self.objects.values();
+        let open = open.filter_map(|it| it.open.front().map(|(_, edited)| *edited));
         let oldest = open.clone().min();
         let milliseconds = |time: u64| time * 1000 / SECOND;
         let at = |index: usize| latencies.get(index).copied().map_or(0, milliseconds);
@@ -178,6 +180,20 @@ impl OpenEdits {
             lag: oldest.map_or(0, |edited| milliseconds(now.saturating_sub(edited))),
             ..LoadSample::default()
         }
+    }
+}
+
+// === impl EditedObject ===
+
+impl EditedObject {
+    /// Closes the edits up to this state, which was handled at that time; gives their latencies.
+    fn close(&mut self, state: &str, at: u64) -> Vec<u64> {
+        let seen = self.open.iter().rposition(|(open, _)| open == state);
+        let count = seen.map_or(0, |seen| seen + 1);
+        let closed = self.open.drain(..count);
+        closed
+            .map(|(_, edited)| at.saturating_sub(edited))
+            .collect()
     }
 }
 
@@ -250,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latency_counts_from_the_last_edit_to_the_end_of_its_handler() {
+    fn the_latency_counts_from_an_edit_to_the_end_of_a_handler_that_saw_it_or_a_later_one() {
         let mut edits = OpenEdits {
             handler: CHANGED,
             ..OpenEdits::default()
@@ -259,11 +275,17 @@ mod tests {
         edits.note(&version(2 * SECOND, 2));
         edits.note_call(&ended(3 * SECOND, 1));
         let sample = edits.take(4 * SECOND);
-        assert_eq!((sample.handled, sample.unhandled, sample.lag), (0, 1, 2000));
-        edits.note_call(&ended(5 * SECOND, 2));
-        edits.note_call(&ended(6 * SECOND, 2));
-        let sample = edits.take(7 * SECOND);
-        assert_eq!((sample.handled, sample.latency_max), (1, 3000));
+        assert_eq!((sample.handled, sample.unhandled, sample.lag), (1, 1, 2000));
+        edits.note(&version(4 * SECOND, 3));
+        assert_eq!(
+            edits.take(5 * SECOND).lag,
+            3000,
+            "another edit hides no wait"
+        );
+        edits.note_call(&ended(6 * SECOND, 3));
+        edits.note_call(&ended(7 * SECOND, 3));
+        let sample = edits.take(8 * SECOND);
+        assert_eq!((sample.handled, sample.latency_max), (2, 4000));
         assert_eq!((sample.unhandled, sample.lag), (0, 0));
     }
 
