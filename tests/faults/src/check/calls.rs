@@ -3,11 +3,15 @@
 use std::collections::BTreeMap;
 
 use super::Evidence;
+use crate::clock::SECOND;
 use crate::journal::{CallLine, LoggedStep};
 use crate::operators::{OperatorLife, OperatorRole};
 use crate::state::DigestedState;
 use crate::watch_log::ObjectVersion;
 use crate::workload::{MADE, NOTICED, RELEASED, RESIZED, STEADY, TICK};
+
+/// The time after the death of a process in which its last write may appear.
+const LATE_WRITE: u64 = 2 * SECOND;
 
 /// One call of one handler.
 #[derive(Clone, Debug)]
@@ -18,6 +22,8 @@ pub(super) struct Call<'a> {
     /// The end of the call, or of its process; none if it goes on.
     pub(super) over: Option<u64>,
     pub(super) role: OperatorRole,
+    /// The end of its process; none if it goes on.
+    pub(super) died: Option<u64>,
 }
 
 /// All calls by object and handler, each in the order of their begins.
@@ -41,6 +47,7 @@ impl<'a> Calls<'a> {
                     end: None,
                     over: life.and_then(|life| life.ended),
                     role: life.map_or(OperatorRole::Main, |life| life.role),
+                    died: life.and_then(|life| life.ended),
                 };
                 open.insert(key, call);
             } else if let Some(call) = open.get_mut(&key) {
@@ -91,13 +98,17 @@ impl<'a> Calls<'a> {
     }
 
     /// The first version that records the end of a call: its record, or the base that its cycle
-    /// left.
+    /// left. What is written long after the death of its process is of another one.
     pub(super) fn recorded_at(&self, call: &Call<'_>) -> Option<u64> {
         let handler = call.begin.handler.as_str();
         let key = handler.replace('/', ".");
         let mut base: Option<&DigestedState> = None;
+        let is_of_process = |version: &ObjectVersion| {
+            let died = call.died.map(|died| died + LATE_WRITE);
+            died.is_none_or(|died| version.at <= died)
+        };
         for version in self.versions(&call.begin.uid) {
-            if version.version > call.begin.version {
+            if version.version > call.begin.version && is_of_process(version) {
                 if version.records.get(&key) == Some(&true) {
                     return Some(version.version);
                 }

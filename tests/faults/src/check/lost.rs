@@ -118,6 +118,15 @@ mod tests {
     }
 
     #[test]
+    fn an_end_that_a_dead_process_did_not_record_does_not_count() {
+        let story = || Story::complete().handled_other_state_last();
+        let recorded = story().died_and_recorded_at(40, 41);
+        assert!(claims_of(&recorded).contains(&Claim::NothingLost));
+        let by_the_next_one = story().died_and_recorded_at(40, 50);
+        assert!(!claims_of(&by_the_next_one).contains(&Claim::NothingLost));
+    }
+
+    #[test]
     fn without_records_the_last_success_must_be_for_the_final_state() {
         let story = Story::without_records();
         assert_eq!(claims_of(&story), []);

@@ -192,6 +192,16 @@ impl Story {
         self
     }
 
+    /// The process died, and the versions with records are of this second.
+    pub(super) fn died_and_recorded_at(mut self, died: u64, recorded: u64) -> Self {
+        self.evidence.lives[0].ended = Some(died * SECOND);
+        let versions = self.evidence.watch.versions.iter_mut();
+        for version in versions.filter(|it| !it.records.is_empty()) {
+            version.at = recorded * SECOND;
+        }
+        self
+    }
+
     /// The object is gone, and was held before.
     pub(super) fn gone_unreleased(mut self) -> Self {
         self.evidence.widgets.clear();
