@@ -118,8 +118,8 @@ impl StateDigest {
         finalizer::is_present(view, &persistence.finalizer).hash(&mut hasher);
         view.is_being_deleted().hash(&mut hasher);
         let mut ids = registry.owned_ids();
-        let calls = registry.handlers().iter();
-        let reconcile = calls.filter(|it| it.trigger == Trigger::Reconcile);
+        let handlers = registry.handlers().iter();
+        let reconcile = handlers.filter(|it| it.trigger == Trigger::Reconcile);
         ids.extend(reconcile.map(|it| it.id.clone()));
         // Any client can write a record that names itself as its own sub-handler.
         let mut seen: HashSet<HandlerId> = ids.iter().cloned().collect();

@@ -237,9 +237,7 @@ impl<K> ObjectMemory<K> {
             &input.registry,
             &input.persistence,
         );
-        // The record of `reconcile` comes and goes by our own writes. A change of the rest that we
-        // make ourselves counts: a handler may change its own object to and fro.
-        let is_reconciled = reconcile.is_some_and(|rules| self.has_reconciled(rules, input));
+        let is_own = reconcile.is_some_and(|rules| self.is_own_return(rules, input));
         let aside = self.aside.as_mut();
         let Some(history) = aside.and_then(|aside| aside.reverts.as_mut()) else {
             return TurnStart::Tracked(digest);
@@ -250,9 +248,7 @@ impl<K> ObjectMemory<K> {
             self.pace.set_has_history(false);
             return TurnStart::Tracked(digest);
         }
-        let version = input.view().resource_version().map(ResourceVersion::new);
-        let is_own_write = version.is_some() && version == self.written;
-        if is_own_write && is_reconciled {
+        if is_own {
             history.forget(digest);
             return TurnStart::Tracked(digest);
         }
@@ -262,13 +258,17 @@ impl<K> ObjectMemory<K> {
         }
     }
 
-    /// Whether nothing but `reconcile` acts on the state, and its last call saw it.
-    fn has_reconciled(&self, rules: &ReconcileRules, input: &TurnInput) -> bool {
+    /// Whether the state is that of our last write, which changed nothing but the record of
+    /// `reconcile`. A change of the rest counts: a handler may change its own object to and fro.
+    fn is_own_return(&self, rules: &ReconcileRules, input: &TurnInput) -> bool {
+        let version = input.view().resource_version().map(ResourceVersion::new);
         let is_handled = input.change.reason == Reason::Noop || !input.registry.handles_changes();
+        if version.is_none() || version != self.written || !is_handled {
+            return false;
+        }
         let aside = self.aside.as_ref();
         let known = aside.and_then(|aside| aside.reconcile.as_ref());
-        let digest = rules.digest(&input.change.new, &input.body);
-        is_handled && known.is_some_and(|known| known.has_seen(digest))
+        known.is_some_and(|known| known.has_seen(rules.digest(&input.change.new, &input.body)))
     }
 
     /// Counts a write, to the state with this digest.

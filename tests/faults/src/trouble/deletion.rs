@@ -59,31 +59,28 @@ pub(super) async fn namespace(stage: &Stage) -> Result<(), TestFailure> {
 /// Creates many objects and deletes them at once.
 pub(super) async fn crowd(stage: &Stage, lasts: Duration) -> Result<(), TestFailure> {
     let objects = stage.here(&stage.widgets);
-    let name = |number: usize| format!("crowd{number}");
-    let each = |number| {
-        let (name, stage) = (name(number), &stage);
-        async move { until_done(async || stage.create(&name).await.is_ok()).await }
-    };
-    stream::iter(0..stage.crowd)
-        .for_each_concurrent(CONCURRENCY, each)
-        .await;
+    for_crowd(stage.crowd, async |name| {
+        until_done(async || stage.create(name).await.is_ok()).await;
+    })
+    .await;
     sleep(lasts).await;
     // All of them are asked to go before the first one is waited for.
-    let each = |number| {
-        let (name, objects) = (name(number), &objects);
-        async move { request_deletion(objects, &name).await }
-    };
-    stream::iter(0..stage.crowd)
-        .for_each_concurrent(CONCURRENCY, each)
-        .await;
-    let each = |number| {
-        let (name, objects) = (name(number), &objects);
-        async move { delete(objects, &name).await }
-    };
-    stream::iter(0..stage.crowd)
-        .for_each_concurrent(CONCURRENCY, each)
-        .await;
+    for_crowd(stage.crowd, async |name| {
+        request_deletion(&objects, name).await
+    })
+    .await;
+    for_crowd(stage.crowd, async |name| delete(&objects, name).await).await;
     Ok(())
+}
+
+/// Acts on each object of a crowd, on some of them at once.
+async fn for_crowd(count: usize, act: impl AsyncFn(&str)) {
+    let act = &act;
+    stream::iter(0..count)
+        .for_each_concurrent(CONCURRENCY, async |number| {
+            act(&format!("crowd{number}")).await;
+        })
+        .await;
 }
 
 /// Creates an object that is nearly too large, edits it, and deletes it.
