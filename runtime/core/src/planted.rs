@@ -122,6 +122,8 @@ faults! {
     LeaseReleasedAtStop,
     /// the times of records hide that a state has returned
     RecordTimesHideReturn,
+    /// an own record that comes and goes is taken for a state that another client restores
+    OwnRecordTakenForReturn,
     /// a list that fails is not repeated
     FailedListNotRepeated,
     /// a list after a pause lacks what the list before it had

@@ -6,6 +6,7 @@ mod at_rest;
 mod children;
 mod disturbances;
 mod leases;
+mod returns;
 mod shown;
 mod tracking;
 
@@ -30,6 +31,7 @@ use crate::world::{Disturbance, HistoryLimits, HistoryPhase, Occurrence, Scenari
 
 use children::{TrackedChildren, parts};
 use leases::LeaseTerms;
+use returns::ReturnedStates;
 use tracking::{Landed, Sender, TrackedObjects, WriteBounds};
 
 /// The names of objects; one comes again and again.
@@ -45,10 +47,13 @@ pub struct OperatorScenario {
     objects: TrackedObjects,
     children: TrackedChildren,
     leases: LeaseTerms,
+    returns: ReturnedStates,
     edits: u64,
     disturbances: u32,
     /// Whether the present webhook removes what operators write.
     webhook_removes: bool,
+    /// Whether a webhook has ever removed what operators write.
+    webhook_removed: bool,
     /// Whether a webhook has ever stamped what operators write.
     webhook_stamped: bool,
     /// Whether others have ever removed finalizers.
@@ -66,6 +71,8 @@ struct HistoryPlan {
     child_kind: Option<KindId>,
     /// Whether another client changes each child as soon as it is there.
     changes_new_children: bool,
+    /// Whether a user edits one object in haste, and never to a former state.
+    edits_in_haste: bool,
     coordination_kind: KindId,
     names: usize,
     disturbances: usize,
@@ -132,6 +139,7 @@ impl OperatorScenario {
                 kind,
                 child_kind: None,
                 changes_new_children: false,
+                edits_in_haste: false,
                 coordination_kind: kind,
                 names: 1,
                 disturbances: 0,
@@ -142,9 +150,11 @@ impl OperatorScenario {
             objects: TrackedObjects::default(),
             children: TrackedChildren::default(),
             leases: LeaseTerms::default(),
+            returns: ReturnedStates::default(),
             edits: 0,
             disturbances: 0,
             webhook_removes: false,
+            webhook_removed: false,
             webhook_stamped: false,
             finalizers_removed: false,
         }
@@ -158,6 +168,18 @@ impl OperatorScenario {
     /// The finalizer of the operators.
     fn finalizer(&self) -> &'static str {
         &self.plan.setup.persistence.finalizer
+    }
+
+    /// Many edits within seconds, and calls that fail now and then, make many writes. No handler
+    /// restores a former state.
+    fn plan_haste(&mut self) {
+        self.plan.edits_in_haste = true;
+        self.plan.names = 1;
+        self.plan.disturbances = 16;
+        self.plan.bursts = 1;
+        self.plan.behaviour.own_changes = 0;
+        self.plan.behaviour.failures = 3;
+        self.plan.is_rough = false;
     }
 
     fn create(&mut self, name: &str, choices: &mut Choices) -> Verb {
@@ -251,6 +273,7 @@ impl OperatorScenario {
                 self.objects.event_called(uid);
                 Ok(())
             }
+            OperatorFact::ReturnFound { uid } => self.check_return(uid),
             OperatorFact::Stopping => {
                 self.objects.stopping(sender);
                 Ok(())
@@ -302,6 +325,18 @@ impl OperatorScenario {
         }
     }
 
+    /// An object waits only for a state that has really returned.
+    fn check_return(&self, uid: &str) -> Result<(), Violation> {
+        // Webhooks, and peers that run at once for a while, undo writes.
+        let undone = self.webhook_stamped
+            || self.webhook_removed
+            || self.plan.mode == CoordinationMode::Peering;
+        match undone {
+            true => Ok(()),
+            false => self.returns.check(uid),
+        }
+    }
+
     /// A daemon starts for an object that cannot be deleted meanwhile.
     fn check_start(&self, uid: &str) -> Result<(), Violation> {
         // A peer may have released the object meanwhile.
@@ -348,6 +383,9 @@ impl OperatorScenario {
                 && !self.webhook_stamped
                 && self.plan.mode != CoordinationMode::Peering,
         };
+        if let Some(object) = landed.answer.as_object().filter(|_| landed.changed) {
+            self.returns.written(object);
+        }
         let removes = self.webhook_removes && phase == HistoryPhase::Disturbed;
         self.objects.edits_unknown |= removes;
         self.objects
@@ -393,6 +431,10 @@ impl OperatorScenario {
             let removes = self.webhook_removes || disturbances::removes_facts(request);
             self.objects
                 .disturbed(self.plan.setup, object, removes, now);
+            match disturbances::removes_ours(request) {
+                true => self.returns.stripped(uid),
+                false => self.returns.written(object),
+            }
             let held = is_present(ObjectView::new(object), self.finalizer());
             self.objects.note_finalizer(uid, held);
         }
@@ -445,6 +487,7 @@ impl Scenario for OperatorScenario {
             kind,
             child_kind: None,
             changes_new_children: false,
+            edits_in_haste: false,
             coordination_kind,
             names: 1 + choices.one_of(3) as usize,
             disturbances: *choices.item(&[4, 8, 8, 16]),
@@ -481,12 +524,18 @@ impl Scenario for OperatorScenario {
         }
         for name in NAMES.iter().take(choices.one_of(4) as usize) {
             let verb = self.create(name, choices);
-            server.handle(&self.request(verb));
+            let answer = server.handle(&self.request(verb));
+            if let Some(object) = answer.as_object() {
+                self.returns.written(object);
+            }
         }
         // The last decision of all, so that histories without children stay as they are.
         if choices.one_of(4) == 3 && setup.selectors.is_empty() {
             self.plan.child_kind = Some(server.define(Arc::clone(&kinds.parts)));
             self.plan.changes_new_children = choices.one_of(3) == 2;
+            if choices.one_of(3) == 2 {
+                self.plan_haste();
+            }
         }
     }
 

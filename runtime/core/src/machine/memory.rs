@@ -263,7 +263,8 @@ impl<K> ObjectMemory<K> {
     fn is_own_return(&self, rules: &ReconcileRules, input: &TurnInput) -> bool {
         let version = input.view().resource_version().map(ResourceVersion::new);
         let is_handled = input.change.reason == Reason::Noop || !input.registry.handles_changes();
-        if version.is_none() || version != self.written || !is_handled {
+        let is_own = version.is_some() && version == self.written;
+        if !is_own || !is_handled || planted!(OwnRecordTakenForReturn) {
             return false;
         }
         let aside = self.aside.as_ref();

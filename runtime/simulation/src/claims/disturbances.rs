@@ -42,6 +42,12 @@ impl OperatorScenario {
         let exists = server
             .peek(self.plan.kind, super::NAMESPACE, name)
             .is_some();
+        if self.plan.edits_in_haste && exists && choices.one_of(8) > 0 {
+            self.edits += 1;
+            let edit = json!({"spec": {"b": self.edits}});
+            let edit = SimulatedPatch::Merge(edit);
+            return Disturbance::Request(self.patch(name, Endpoint::Object, edit));
+        }
         match choices.one_of(29) {
             27 | 28 => Disturbance::Stop {
                 process,
@@ -207,6 +213,7 @@ impl OperatorScenario {
                 | AdmissionAction::RestoreFinalizer(_)
                 | AdmissionAction::RevertField(_)
         );
+        self.webhook_removed |= self.webhook_removes;
         self.finalizers_removed |= matches!(action, AdmissionAction::StripFinalizer(_));
         self.webhook_stamped |= matches!(action, AdmissionAction::Stamp(_));
         Disturbance::Webhooks(vec![self.rule(action)])
@@ -261,6 +268,20 @@ pub(super) fn removes_facts(request: &ApiRequest) -> bool {
         } => {
             let annotations = patch.pointer("/metadata/annotations");
             annotations.is_some_and(Value::is_null)
+        }
+        _ => false,
+    }
+}
+
+/// Whether another client removes records or finalizers of operators.
+pub(super) fn removes_ours(request: &ApiRequest) -> bool {
+    match &request.verb {
+        Verb::Patch {
+            patch: SimulatedPatch::Merge(patch),
+            ..
+        } => {
+            let finalizers = patch.pointer("/metadata/finalizers");
+            removes_facts(request) || finalizers.is_some_and(Value::is_null)
         }
         _ => false,
     }

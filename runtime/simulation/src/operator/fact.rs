@@ -89,6 +89,11 @@ pub enum OperatorFact {
         /// The problem.
         problem: String,
     },
+    /// The operator waits before it writes to an object, as a former state of it has returned.
+    ReturnFound {
+        /// The object.
+        uid: &'static str,
+    },
     /// The operator was asked to stop.
     Stopping,
     /// The operator runs or pauses.
@@ -174,6 +179,9 @@ impl fmt::Display for OperatorFact {
                 write!(formatter, "daemon or timer {at} of {uid} has ended")
             }
             Self::Trouble { uid, problem } => write!(formatter, "trouble with {uid}: {problem}"),
+            Self::ReturnFound { uid } => {
+                write!(formatter, "waits, as a former state of {uid} has returned")
+            }
             Self::Stopping => write!(formatter, "the operator stops"),
             Self::Gate { running: true } => write!(formatter, "the operator runs"),
             Self::Gate { running: false } => write!(formatter, "the operator pauses"),

@@ -8,8 +8,8 @@ use kopf_core::handler::{HandlerSpec, Trigger};
 use kopf_core::machine::answer::Answer;
 use kopf_core::machine::memory::ObjectMemory;
 use kopf_core::machine::object::{
-    BackgroundView, EventPatch, HandlerCall, KeptState, ObjectEffect, ObjectInput, ObjectMachine,
-    ObjectReport, ObjectRules, Rest,
+    BackgroundView, Error, EventPatch, HandlerCall, KeptState, ObjectEffect, ObjectInput,
+    ObjectMachine, ObjectReport, ObjectRules, Rest,
 };
 use kopf_core::machine::request::ObjectRequest;
 use kopf_core::object::ObjectView;
@@ -371,6 +371,10 @@ impl SimulatedOperator {
 
     fn report_problem(&mut self, key: &SimulatedKey, report: &ObjectReport) {
         let problem = match report {
+            ObjectReport::Trouble {
+                error: Error::Reverted,
+                ..
+            } => return self.report(OperatorFact::ReturnFound { uid: key.uid }),
             ObjectReport::Trouble { error, .. } => error.to_string(),
             report => format!("{report:?}"),
         };
