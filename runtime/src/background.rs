@@ -29,6 +29,7 @@ use kopf_core::background::timing::Ticker;
 use kopf_core::cause::Subject;
 use kopf_core::object::ObjectView;
 use kopf_core::object::resource_version::ResourceVersion;
+use kopf_core::table;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
@@ -229,7 +230,7 @@ impl Background {
                 instances.note_change(digest(observed.essence), self.services.now());
             }
             if instances.is_empty() && !reconciled.postponed {
-                self.objects().remove(observed.key);
+                table::remove(&mut self.objects(), observed.key);
             }
         }
         held
@@ -250,7 +251,7 @@ impl Background {
         }
         let handles = instances.handles();
         if handles.iter().all(|handle| handle.instance().has_ended()) {
-            self.objects().remove(key);
+            table::remove(&mut self.objects(), key);
         }
     }
 

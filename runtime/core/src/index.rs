@@ -9,6 +9,8 @@ use std::hash::{BuildHasher, Hash, RandomState};
 
 use hashbrown::HashTable;
 
+use crate::table;
+
 /// The values of objects `O` by their keys.
 #[derive(Clone, Debug)]
 pub struct IndexTable<O, K, V, S = RandomState> {
@@ -174,7 +176,7 @@ where
 
     /// Removes all values of an object.
     pub fn discard(&mut self, object: &O) {
-        if let Some(locations) = self.by_object.remove(object) {
+        if let Some(locations) = table::remove(&mut self.by_object, object) {
             for location in locations.as_slice() {
                 self.clear(*location);
             }

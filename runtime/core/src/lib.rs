@@ -58,6 +58,7 @@ pub mod reverts;
 pub mod scope;
 pub mod selection;
 pub mod shutdown;
+pub mod table;
 pub mod time;
 pub mod turn;
 pub mod watch;

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::time::Duration;
 
-use crate::machine::object::NextCall;
+use crate::{machine::object::NextCall, table};
 
 /// Timers have a maximum; a worker that is called early plans its next call again.
 pub const LONGEST_SLEEP: Duration = Duration::from_secs(24 * 3600);
@@ -275,7 +275,7 @@ impl<R: QueueRules, T, S: BuildHasher + Default> ObjectQueue<R, T, S> {
                 entry.phase = EntryPhase::Queued;
                 effects.ready(key);
             } else if entry.pending.is_none() && rules.is_gone(&entry.memory) {
-                self.entries.remove(&key);
+                table::remove(&mut self.entries, &key);
             }
             return;
         }
@@ -298,7 +298,7 @@ impl<R: QueueRules, T, S: BuildHasher + Default> ObjectQueue<R, T, S> {
             }
             NextCall::AwaitChange => EntryPhase::Idle,
             NextCall::Forget => {
-                self.entries.remove(&key);
+                table::remove(&mut self.entries, &key);
                 return;
             }
         };

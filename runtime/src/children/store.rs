@@ -11,6 +11,7 @@ use kopf_core::children::prune::KnownChild;
 use kopf_core::children::reasons::{ReconcileReason, RelatedObject};
 use kopf_core::children::takebacks::Takebacks;
 use kopf_core::object::resource_version::ResourceVersion;
+use kopf_core::table;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -189,7 +190,7 @@ impl ChildStore {
         identity: &ChildIdentity,
         uid: &str,
     ) -> Option<OwnerRequeue> {
-        let owner = self.owner_of.remove(uid)?;
+        let owner = table::remove(&mut self.owner_of, uid)?;
         let entry = self.owners.get_mut(&owner)?;
         if let Some(in_flight) = entry.in_flight.get_mut(identity) {
             in_flight.remove(uid);
@@ -204,7 +205,7 @@ impl ChildStore {
         }
         let requeue = entry.requeue(kind, identity);
         if entry.is_unused() {
-            self.owners.remove(&owner);
+            table::remove(&mut self.owners, &owner);
         }
         match requeue {
             Some((key, _)) if ending == Some(ChildEnding::Pruned) => {
@@ -511,7 +512,7 @@ impl ChildStore {
             ..OwnerEntry::default()
         };
         if entry.is_unused() {
-            self.owners.remove(uid);
+            table::remove(&mut self.owners, uid);
         }
     }
 

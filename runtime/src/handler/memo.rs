@@ -4,6 +4,8 @@ use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use kopf_core::table;
+
 /// A type of state that the operator keeps in memory for each object of the kind `K`, while the
 /// object exists and the operator runs.
 ///
@@ -86,7 +88,7 @@ impl Memos {
     /// Drops the memo of a deleted object; handlers that still run keep theirs.
     pub(crate) fn forget(&self, uid: &str) {
         let mut table = self.table();
-        table.watched.remove(uid);
+        table::remove(&mut table.watched, uid);
         table.take_unwatched(uid);
     }
 

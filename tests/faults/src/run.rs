@@ -34,6 +34,10 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// is called again.
 const QUIET: Duration = Duration::from_secs(2 * TICK_EVERY.as_secs());
 
+/// The time after which an operator has returned what it does not need any more: its client closes
+/// connections that were idle for 90 s.
+const RETURN_PATIENCE: Duration = Duration::from_secs(100);
+
 /// The time that a process has for its first call before it is killed anyway.
 const WORK_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -172,6 +176,19 @@ async fn measure(stage: &Stage) -> Result<Footprint, TestFailure> {
     Ok(Footprint::of(pid, tasks)?)
 }
 
+/// What the operator uses at the end, when it has returned what it does not need any more.
+async fn measure_again(stage: &Stage, before: &Footprint) -> Result<Footprint, TestFailure> {
+    let deadline = Instant::now() + RETURN_PATIENCE;
+    loop {
+        let after = measure(stage).await?;
+        let has_returned = after.excess_over(before).is_empty() || !stage.replicas.is_empty();
+        if has_returned || Instant::now() > deadline {
+            return Ok(after);
+        }
+        sleep(QUIET).await;
+    }
+}
+
 /// Makes the trouble of the schedule while users edit the objects.
 async fn storm(
     plan: &RunPlan,
@@ -280,7 +297,7 @@ async fn last_rest(stage: &Stage, before: Footprint) -> Result<Evidence, TestFai
     }
     sleep(QUIET).await;
     let before_quiet = versions_at_rest(stage).await?;
-    let after = measure(stage).await?;
+    let after = measure_again(stage, &before).await?;
     sleep(QUIET).await;
     let written_at_rest = versions_at_rest(stage)
         .await?

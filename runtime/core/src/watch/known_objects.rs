@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::{
     object::resource_version::ResourceVersion,
+    table,
     watch::{ObservedState, WatchEventType},
 };
 
@@ -95,7 +96,7 @@ impl<K: WatchedKey, S: BuildHasher + Default> KnownObjects<K, S> {
     pub fn record(&mut self, key: K, watch_event: ObservedState<K::Text>) -> Option<KeyedEvent<K>> {
         let event_type = watch_event.event_type;
         if event_type == WatchEventType::Deleted {
-            let known = self.objects.remove(key.uid());
+            let known = table::remove(&mut self.objects, key.uid());
             let key = known.map_or_else(|| Arc::new(key), |known| known.key);
             self.unsent_deletions.push_back((key, watch_event));
             return None;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use kopf_core::table;
 use serde::Serialize;
 
 use super::entry::{HandlerEntry, HandlerProgress, JournalHandlerType, JournalSubject, Millis};
@@ -173,7 +174,7 @@ impl ObjectTable {
     }
 
     pub(crate) fn remove(&mut self, uid: &str) {
-        if let Some(place) = self.by_uid.remove(uid) {
+        if let Some(place) = table::remove(&mut self.by_uid, uid) {
             self.entries.remove(&place);
         }
     }
