@@ -46,17 +46,17 @@ faults! {
     StateOutlastsPause,
     /// a DELETED event is dropped at a pause
     DeletionDroppedAtPause,
-    /// a deletion is forgotten before the queue has it (B3)
+    /// a deletion is forgotten before the queue has it
     DeletionForgottenBeforeSent,
-    /// a forbidden write is sent again without end (B1)
+    /// a forbidden write is sent again without end
     ForbiddenForEver,
-    /// a Lease without its namespace is created again at once (B2)
+    /// a Lease without its namespace is created again at once
     ElectionHotLoop,
-    /// an edit whose answer was lost is made again (B4)
+    /// an edit whose answer was lost is made again
     EditMadeTwice,
-    /// the status tests no version (B5)
+    /// the status tests no version
     StatusTestsNoVersion,
-    /// a write that changes nothing is taken for one that was undone (B12)
+    /// a write that changes nothing is taken for one that was undone
     NoOpTakenForUndone,
     /// an object tests no version: a late write undoes a newer one
     BodyTestsNoVersion,
