@@ -57,6 +57,18 @@ impl KeptRecord {
 impl Turn {
     /// Ends the cycle; returns whether an update follows.
     pub(super) fn close(&self, now: Timestamp, patch: &mut ObjectPatch) -> bool {
+        self.close_except(&[], now, patch)
+    }
+
+    /// Ends a cycle whose change was reverted before all handlers were done.
+    pub(super) fn close_reverted(&self, now: Timestamp) -> ObjectPatch {
+        let mut patch = ObjectPatch::new();
+        self.close_except(&self.resumed(), now, &mut patch);
+        patch
+    }
+
+    /// Ends the cycle, but for the finished handlers in `kept`; returns whether an update follows.
+    fn close_except(&self, kept: &[HandlerId], now: Timestamp, patch: &mut ObjectPatch) -> bool {
         let handled = self.current_handled_states();
         match self.follow_up(&handled) {
             Some(follow_up) if !planted!(NewestStateIsBase) => {
@@ -64,23 +76,57 @@ impl Turn {
                 true
             }
             Some(_) | None => {
-                self.close_without_follow_up(patch);
+                let is_noted = |id: &HandlerId| kept.contains(id) && self.handles_updates(id);
+                let handled = handled.filtered(|id, _| is_noted(id));
+                self.close_without_follow_up(kept, &handled, patch);
                 false
             }
         }
     }
 
-    /// Ends a cycle whose change was reverted before all handlers were done.
-    pub(super) fn close_reverted(&self, now: Timestamp) -> ObjectPatch {
-        let mut patch = ObjectPatch::new();
-        self.close(now, &mut patch);
-        patch
+    /// The resume handlers that are done, and stay so when a change was reverted: they are called
+    /// once for each start. One that handles updates, too, must have seen the present state.
+    fn resumed(&self) -> Vec<HandlerId> {
+        if self.reason() != Reason::Resume {
+            return Vec::new();
+        }
+        let input = &self.input;
+        let is_settled = |id: &HandlerId| {
+            let (scope, present) = (input.scope(id), &input.change.new);
+            let seen = self
+                .tracker
+                .has_finished_on(id, &self.handled, &scope, present);
+            seen == Some(true) || !self.handles_updates(id)
+        };
+        let selected = self.level.selected.iter().map(|handler| &handler.id);
+        selected
+            .filter(|id| self.tracker.is_finished(id) && is_settled(id))
+            .cloned()
+            .collect()
     }
 
-    fn close_without_follow_up(&self, patch: &mut ObjectPatch) {
-        self.purge_all(patch, &[]);
+    fn handles_updates(&self, id: &HandlerId) -> bool {
+        let handlers = self.input.registry.change_handlers();
+        handlers
+            .filter(|handler| handler.id == *id)
+            .any(|handler| matches!(handler.trigger, Trigger::Update | Trigger::Field))
+    }
+
+    fn close_without_follow_up(
+        &self,
+        kept: &[HandlerId],
+        handled: &HandledStates,
+        patch: &mut ObjectPatch,
+    ) {
+        self.purge_all(patch, kept);
         let input = &self.input;
-        self.store_handled_states(&HandledStates::default(), &input.change.old, patch);
+        for id in kept {
+            if let Some(record) = self.tracker.record(id) {
+                let progress = &input.persistence.progress;
+                progress.store(id, record, input.view(), patch);
+            }
+        }
+        self.store_handled_states(handled, &input.change.old, patch);
         // No change follows a deletion, and an object without space for the state must be released.
         let may_change = self.reason() != Reason::Delete;
         if may_change && (input.change.old.is_absent() || !input.change.diff.is_empty()) {
@@ -246,16 +292,12 @@ impl Turn {
         from: &Baseline,
         handled: &HandledStates,
     ) -> bool {
-        let handlers = self.input.registry.change_handlers();
-        let reacts = handlers
-            .filter(|handler| handler.id == *id)
-            .any(|handler| matches!(handler.trigger, Trigger::Update | Trigger::Field));
         let state = match self.tracker.finished_state(id, handled) {
             None if self.reason() == Reason::Create => return false,
             None => &self.input.change.old,
             Some(state) => state,
         };
-        reacts && !equal_at(state, from, &self.input.scope(id))
+        self.handles_updates(id) && !equal_at(state, from, &self.input.scope(id))
     }
 
     /// A finished record for a handler that is not to be called, a new one if it has none.

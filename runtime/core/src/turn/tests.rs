@@ -352,3 +352,55 @@ fn a_cycle_that_wrote_only_results_leaves_nothing_to_do() {
         RemainingWork::Recheck
     );
 }
+
+/// The handlers that are due on `{"x": 0}` after the handler `resume` has finished on `{"x": 1}`,
+/// or on the same state, in an update that was reverted.
+fn due_after_revert(resume: Vec<HandlerSpec>, seen: u32) -> (Vec<String>, Value) {
+    let mut specs = resume;
+    specs.push(HandlerSpec::new("update", Trigger::Update));
+    let mut body = json!({"spec": {"x": 1}, "metadata": {"annotations": {
+        format!("{KOPF}/last-handled-configuration"): r#"{"spec":{"x":0}}"#,
+    }}});
+    let mut cycle = handle(&input(specs.clone(), body, EventKind::Listed));
+    let id = HandlerId::new("resume");
+    cycle.finish(&id, Outcome::Success(Value::Null), BACKOFF, now());
+    cycle.finish(&HandlerId::new("update"), error("oops"), BACKOFF, now());
+    (_, body) = concluded(cycle);
+    if seen == 0 {
+        let notes = &mut body["metadata"]["annotations"][format!("{KOPF}/last-seen-states")];
+        let text = notes.as_str().expect("the states are noted");
+        *notes = text.replace(r#""x":1"#, r#""x":0"#).into();
+    }
+    body["spec"]["x"] = json!(0);
+    let reverted = input(specs.clone(), body.clone(), EventKind::Listed);
+    let Decision::CloseReverted(patch) = decide(&reverted, false, now()) else {
+        panic!("the change was reverted");
+    };
+    apply_merge(&mut body, &Value::Object(patch.merge_patch().clone()));
+    let cycle = handle(&input(specs, body, EventKind::Listed));
+    let due = cycle.due(&Lifecycle::AllAtOnce, 0, now());
+    let due = due.iter().map(|spec| spec.id.to_string()).collect();
+    (due, concluded(cycle).1)
+}
+
+#[test]
+fn a_resume_handler_that_is_done_is_not_called_again_when_a_change_is_reverted() {
+    let resume = HandlerSpec::new("resume", Trigger::Resume { deleted: false });
+    let (due, body) = due_after_revert(vec![resume], 1);
+    assert_eq!(due, [""; 0]);
+    let annotations = body["metadata"]["annotations"].as_object();
+    let keys: Vec<&String> = annotations.into_iter().flat_map(|it| it.keys()).collect();
+    assert_eq!(keys, ["kopf.zalando.org/last-handled-configuration"]);
+}
+
+#[test]
+fn a_resume_handler_that_handles_updates_is_called_for_the_reverted_state() {
+    let resume = || {
+        vec![
+            HandlerSpec::new("resume", Trigger::Resume { deleted: false }),
+            HandlerSpec::new("resume", Trigger::Update),
+        ]
+    };
+    assert_eq!(due_after_revert(resume(), 1).0, ["resume"]);
+    assert_eq!(due_after_revert(resume(), 0).0, [""; 0], "it has seen it");
+}

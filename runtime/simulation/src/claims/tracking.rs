@@ -506,6 +506,10 @@ impl TrackedObject {
     /// Whether no other process can have acted on what was there before an attempt ended: all
     /// records since are of its own process, or of the one that has listed the object afterwards.
     fn is_undisputed(&self, last: &TrackedCall, sender: Sender, period: RunningPeriod) -> bool {
+        // A write of a process that has ended may have replaced what a peer has recorded since.
+        if self.written_after_end {
+            return false;
+        }
         // After its pause, a process may still write the ends of attempts from before.
         let is_late = |it: &TrackedCall| it.sender == sender && it.period.number != period.number;
         if last.sender != sender && self.calls.iter().any(is_late) {
