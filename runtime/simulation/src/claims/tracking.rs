@@ -537,6 +537,9 @@ impl TrackedObject {
     ) {
         let shown = ShownObject::new(setup, object);
         let since = (now, version(object));
+        if !setup.watches(object) {
+            self.left_watch();
+        }
         self.facts_removed |= removes;
         let facts_removed = self.facts_removed;
         for call in self.calls.iter_mut().filter(|it| it.refused) {
@@ -596,6 +599,13 @@ impl TrackedObject {
                 }
             }
         }
+    }
+
+    /// The object has lost the label that the operators watch: for them it is gone, and they forget
+    /// what they could not write.
+    fn left_watch(&mut self) {
+        let unwritten = self.calls.iter_mut().filter(|it| it.persisted.is_none());
+        unwritten.for_each(|it| it.forgotten = true);
     }
 
     /// Writes have a reason: an attempt, a change of the finalizer, or the end of a cycle whose

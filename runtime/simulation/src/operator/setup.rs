@@ -150,6 +150,11 @@ impl OperatorSetup {
             status_endpoint: number.is_multiple_of(2) || unusual,
         }
     }
+
+    /// Whether an operator with these handlers watches an object.
+    pub(crate) fn watches(&self, object: &Value) -> bool {
+        self.selectors.is_empty() || !object["metadata"]["labels"][LABEL].is_null()
+    }
 }
 
 fn timing(number: usize) -> TimerTiming {
