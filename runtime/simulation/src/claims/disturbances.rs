@@ -261,28 +261,20 @@ impl OperatorScenario {
 
 /// Whether another client removes what operators have written.
 pub(super) fn removes_facts(request: &ApiRequest) -> bool {
-    match &request.verb {
-        Verb::Patch {
-            patch: SimulatedPatch::Merge(patch),
-            ..
-        } => {
-            let annotations = patch.pointer("/metadata/annotations");
-            annotations.is_some_and(Value::is_null)
-        }
-        _ => false,
-    }
+    removes(request, "/metadata/annotations")
 }
 
 /// Whether another client removes records or finalizers of operators.
 pub(super) fn removes_ours(request: &ApiRequest) -> bool {
+    removes_facts(request) || removes(request, "/metadata/finalizers")
+}
+
+fn removes(request: &ApiRequest, field: &str) -> bool {
     match &request.verb {
         Verb::Patch {
             patch: SimulatedPatch::Merge(patch),
             ..
-        } => {
-            let finalizers = patch.pointer("/metadata/finalizers");
-            removes_facts(request) || finalizers.is_some_and(Value::is_null)
-        }
+        } => patch.pointer(field).is_some_and(Value::is_null),
         _ => false,
     }
 }

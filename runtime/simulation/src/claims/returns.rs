@@ -30,14 +30,9 @@ impl ReturnedStates {
         object["spec"].to_string().hash(&mut hasher);
         object["metadata"]["labels"].to_string().hash(&mut hasher);
         let digest = hasher.finish();
-        let uid = meta(object, "uid");
-        if !self.objects.contains_key(uid) {
-            self.objects
-                .insert(uid.to_owned(), StateSequence::default());
-        }
-        if let Some(states) = self.objects.get_mut(uid)
-            && states.newest != digest
-        {
+        let uid = meta(object, "uid").to_owned();
+        let states = self.objects.entry(uid).or_default();
+        if states.newest != digest {
             states.newest = digest;
             states.has_returned |= !states.seen.insert(digest);
         }
