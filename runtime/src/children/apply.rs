@@ -1,9 +1,11 @@
 //! Applies one child: nothing if it is as it should be, otherwise one request.
 
+use std::time::Duration;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kopf_core::children::desired::DesiredChild;
 use kopf_core::children::options::UpdateStrategy;
-use kopf_core::children::{APPLIED_ANNOTATION, OWNER_LABEL};
+use kopf_core::children::{APPLIED_ANNOTATION, OWNER_LABEL, takebacks};
 use kopf_core::object::resource_version::{self, ResourceVersion};
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
@@ -49,9 +51,14 @@ pub(super) enum ApplyFailure {
     NotOurs(String),
     /// Other clients oppose.
     Conflict(String),
+    /// Other clients change it again and again; it may be taken back after this time.
+    Contested(String, Duration),
     /// Anything else.
     Other(HandlerError),
 }
+
+/// Why a child is left for a while.
+const CONTESTED: &str = "other clients change it again and again";
 
 /// A request that the API server refuses.
 type Refused = (Refusal, kube::Error);
@@ -95,8 +102,10 @@ impl ChildApplication<'_> {
             return Ok(ApplyEnd::Replaced(self.known(Some(&stored))));
         }
         self.check_conflict(&stored)?;
+        let (digest, replaced) = (stored.applied.as_deref(), stored.replaced.as_deref());
+        let is_takeback = takebacks::is_takeback(&self.desired.digest, digest, replaced);
         // What other clients changed is repaired in its place.
-        let is_drift = stored.applied.as_deref() == Some(&*self.desired.digest);
+        let is_drift = digest == Some(&*self.desired.digest);
         let repairs = is_drift || !stored.labelled;
         match self.kind.options.update {
             UpdateStrategy::OnDelete if !repairs => {
@@ -105,9 +114,8 @@ impl ChildApplication<'_> {
             UpdateStrategy::Recreate if !repairs => return self.recreate(&stored).await,
             UpdateStrategy::InPlace | UpdateStrategy::OnDelete | UpdateStrategy::Recreate => {}
         }
-        if is_drift && stored.labelled && !self.may_take_back() {
-            let fight = "other clients change it again and again";
-            return Err(self.conflict(stored.version.clone(), fight));
+        if is_takeback && stored.labelled {
+            self.take_back()?;
         }
         match self.patch(&stored.uid).await {
             // It may exist nevertheless: only an event removes it from the store.
@@ -121,6 +129,9 @@ impl ChildApplication<'_> {
 
     /// Deletes the child; it is made anew once it is gone.
     async fn recreate(&self, stored: &StoredChild) -> Result<ApplyEnd, ApplyFailure> {
+        if !stored.was_as_desired() {
+            self.take_back()?;
+        }
         let (children, identity) = (self.children, &self.identity);
         let deleted = children.delete(self.owner, identity, &stored.uid, ChildEnding::Awaited);
         match deleted.await.map_err(HandlerError::from)? {
@@ -149,6 +160,10 @@ impl ChildApplication<'_> {
             };
             if let Some(end) = self.judge(&existing)? {
                 return Ok(end);
+            }
+            let annotations = existing.annotations.as_ref();
+            if annotations.is_some_and(|it| it.contains_key(APPLIED_ANNOTATION)) {
+                self.take_back()?;
             }
             match self.patch(&uid).await {
                 Err((Refusal::OtherObject, error)) => refused = Some(error),
@@ -313,12 +328,14 @@ impl ChildApplication<'_> {
         ApplyFailure::Conflict(message)
     }
 
-    fn may_take_back(&self) -> bool {
-        let now = self.children.origin.elapsed();
-        let mut store = self.children.store();
-        store
-            .takebacks(&self.owner.uid, &self.identity)
-            .may_take_back(now)
+    /// Counts a change of what another client, or another process of this operator, has applied.
+    fn take_back(&self) -> Result<(), ApplyFailure> {
+        let counted = self.children.take_back(self.owner, &self.identity);
+        counted.map_err(|wait| {
+            let child = self.children.describe(&self.identity);
+            let message = format!("the {child} is left as it is: {CONTESTED}");
+            ApplyFailure::Contested(message, wait)
+        })
     }
 
     fn stored(&self) -> Option<StoredChild> {

@@ -152,6 +152,10 @@ impl OwnerChildren {
                 self.call().problem("Conflict", &message);
                 HandlerError::permanent(message)
             }
+            ApplyFailure::Contested(message, wait) => {
+                self.call().problem("Conflict", &message);
+                HandlerError::temporary_after(wait, message)
+            }
         }
     }
 

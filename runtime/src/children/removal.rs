@@ -1,6 +1,8 @@
 //! Deletes children: those that are not applied any more, and those of owners that are deleted
 //! where Kubernetes itself does not reach them.
 
+use std::time::Duration;
+
 use kopf_core::children::options::Pruning;
 use kopf_core::children::prune::{self, AfterDeletion, KnownChild};
 use kube::ResourceExt as _;
@@ -10,6 +12,9 @@ use tracing::{info, warn};
 use super::store::child::ChildEnding;
 use super::{ChildIdentity, Children, OwnedKind};
 use crate::watch::ObjectKey;
+
+/// Why a child is not deleted for a while.
+const MADE_AGAIN: &str = "other clients make it again and again";
 
 /// What has become of a child that was to be deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +43,13 @@ impl Children {
             .collect();
         let mut result = Ok(());
         for (identity, uid) in prune::abandoned(known, &[]) {
+            let is_own = self.store().was_as_desired(&owner.uid, &identity);
+            if !is_own && self.take_back(owner, &identity).is_err() {
+                let child = self.describe(&identity);
+                result =
+                    result.and_then(|()| Err(format!("the {child} is not deleted: {MADE_AGAIN}")));
+                continue;
+            }
             let pruned = self.delete(owner, &identity, &uid, ChildEnding::Pruned);
             match pruned.await {
                 Ok(_) => info!(
@@ -52,6 +64,16 @@ impl Children {
             }
         }
         result
+    }
+
+    /// Takes a child back from other clients; fails with the time until that is possible.
+    pub(super) fn take_back(
+        &self,
+        owner: &ObjectKey,
+        identity: &ChildIdentity,
+    ) -> Result<(), Duration> {
+        let now = self.origin.elapsed();
+        self.store().take_back(&owner.uid, identity, now)
     }
 
     /// Whether children hold an owner: those that Kubernetes does not delete together with it.

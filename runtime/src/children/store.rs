@@ -4,12 +4,14 @@ pub(crate) mod child;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
+use kopf_core::background::Moment;
 use kopf_core::children::in_flight::ChildInFlight;
 use kopf_core::children::options::Pruning;
 use kopf_core::children::prune::KnownChild;
 use kopf_core::children::reasons::{ReconcileReason, RelatedObject};
-use kopf_core::children::takebacks::Takebacks;
+use kopf_core::children::takebacks::{self, Takebacks};
 use kopf_core::object::resource_version::ResourceVersion;
 use kopf_core::table;
 use serde_json::Value;
@@ -164,6 +166,9 @@ impl ChildStore {
                 entry.push_news(&child, false);
                 return Some((Arc::clone(entry.begun_key()?), None));
             }
+            let (digest, replaced) = (known.applied.as_deref(), known.replaced.as_deref());
+            let replaced = takebacks::replaced(digest, replaced, child.applied.as_deref());
+            child.replaced = replaced.map(Box::from);
             child.fields_after_apply = known.fields_after_apply;
             child.ending = known.ending;
         }
@@ -287,6 +292,10 @@ impl ChildStore {
         };
         entry.conflicts.remove(identity);
         if !in_flight.is_newest(&child.uid, child.version.as_ref()) {
+            let newer = entry.children.get_mut(identity);
+            if let Some(newer) = newer.filter(|it| it.applied.as_deref() != Some(digest)) {
+                newer.replaced = Some(digest.into());
+            }
             return entry.requeue(kind, identity);
         }
         let seen = in_flight.newest_version();
@@ -346,6 +355,7 @@ impl ChildStore {
         child.fields_after_apply = Some(fields_digest(fields));
         child.fields = None;
         child.in_sync = Some(digest.into());
+        child.replaced = None;
         true
     }
 
@@ -373,6 +383,12 @@ impl ChildStore {
         let entry = self.owners.get(owner);
         let mut children = entry.into_iter().flat_map(|entry| &entry.children);
         children.any(|(identity, child)| identity.kind == kind && child.shows_application())
+    }
+
+    /// Whether this process has applied a child, or found it as it should be.
+    pub(super) fn was_as_desired(&self, owner: &str, identity: &ChildIdentity) -> bool {
+        let child = self.child(owner, identity);
+        child.is_some_and(StoredChild::was_as_desired)
     }
 
     /// Whether a child of an owner is one that `reconcile` has applied.
@@ -443,9 +459,17 @@ impl ChildStore {
         }
     }
 
-    pub(super) fn takebacks(&mut self, owner: &str, identity: &ChildIdentity) -> &mut Takebacks {
+    /// Takes a child back from another client; fails with the time until that is possible.
+    pub(super) fn take_back(
+        &mut self,
+        owner: &str,
+        identity: &ChildIdentity,
+        now: Moment,
+    ) -> Result<(), Duration> {
         let entry = self.owners.entry(owner.into()).or_default();
-        entry.takebacks.entry(identity.clone()).or_default()
+        entry.takebacks.retain(|_, it| !it.is_over(now));
+        let takebacks = entry.takebacks.entry(identity.clone()).or_default();
+        takebacks.take_back(now)
     }
 
     pub(super) fn conflict(&self, owner: &str, identity: &ChildIdentity) -> Option<&ConflictNote> {

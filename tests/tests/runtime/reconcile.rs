@@ -16,6 +16,8 @@ mod reach;
 mod rest;
 #[path = "reconcile/strategies.rs"]
 mod strategies;
+#[path = "reconcile/two_versions.rs"]
+mod two_versions;
 
 use std::collections::BTreeMap;
 

@@ -31,6 +31,8 @@ pub(crate) struct StoredChild {
     /// The digest of our fields after our last application, in case the API server does not keep
     /// all that we apply.
     pub(super) fields_after_apply: Option<u64>,
+    /// The digest that we applied, and that another process of this operator has replaced.
+    pub(crate) replaced: Option<Box<str>>,
     /// What our own deletion of it means.
     pub(super) ending: Option<ChildEnding>,
     /// Whether a watch has brought this version, and not only the answer to our application.
@@ -80,6 +82,7 @@ impl StoredChild {
             fields: Some(Arc::new(fields)),
             in_sync: None,
             fields_after_apply: None,
+            replaced: None,
             ending: None,
             announced: true,
             watched: true,
@@ -90,6 +93,11 @@ impl StoredChild {
     /// Whether it says itself that we applied it.
     pub(super) fn shows_application(&self) -> bool {
         self.labelled && self.applied.is_some()
+    }
+
+    /// Whether this process has applied it, or found it as it should be.
+    pub(crate) fn was_as_desired(&self) -> bool {
+        self.fields_after_apply.is_some()
     }
 
     /// Whether it is being deleted, as far as is known.

@@ -29,7 +29,7 @@ const DEPLOYMENT: ResourceSpec = ResourceSpec {
     status: StatusSubresource::Present,
 };
 
-enum RecreatedChildren {}
+pub(super) enum RecreatedChildren {}
 enum ReplacedChildren {}
 enum SequentialChildren {}
 enum SequentialDeployments {}
