@@ -2,11 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
+use kopf_core::background::Moment;
 use kopf_core::children::desired::DesiredChild;
 use kopf_core::children::in_flight::ChildInFlight;
 use kopf_core::children::options::Pruning;
 use kopf_core::children::prune::{KnownChild, abandoned};
+use kopf_core::children::takebacks::{self, Takebacks};
 use kopf_core::children::{APPLIED_ANNOTATION, OWNER_LABEL};
 use kopf_core::object::ObjectView;
 use kopf_core::object::resource_version::ResourceVersion;
@@ -29,6 +32,7 @@ struct SimulatedOwner {
     latest: Arc<Value>,
     /// The names of the children that its last call has applied.
     applied: Vec<Arc<str>>,
+    takebacks: BTreeMap<Arc<str>, Takebacks>,
 }
 
 /// A child that exists.
@@ -38,6 +42,10 @@ pub(super) struct SimulatedChild {
     pub(super) object: Arc<Value>,
     /// Whether its deletion is under way.
     is_pruned: bool,
+    /// The digest that we applied, and that another operator has replaced.
+    replaced: Option<Arc<str>>,
+    /// Whether this operator has applied it, or found it as it should be.
+    was_as_desired: bool,
 }
 
 // === impl SimulatedChildren ===
@@ -62,6 +70,7 @@ impl SimulatedChildren {
                 key: Arc::clone(key),
                 latest: Arc::clone(state),
                 applied: Vec::new(),
+                takebacks: BTreeMap::new(),
             });
         let is_older = match (version(state), version(&owner.latest)) {
             (Some(new), Some(known)) => new.is_not_newer_than(&known),
@@ -101,6 +110,39 @@ impl SimulatedChildren {
     pub(super) fn child(&self, owner: &SimulatedKey, name: &str) -> Option<&SimulatedChild> {
         let known = self.known.get(name)?;
         (owner_of(&known.object) == Some(owner.uid)).then_some(known)
+    }
+
+    /// Whether nothing has to be sent for a child of an owner.
+    pub(super) fn is_in_sync(&mut self, owner: &SimulatedKey, desired: &DesiredChild) -> bool {
+        let known = self.known.get_mut(&*desired.name);
+        let Some(known) = known.filter(|it| owner_of(&it.object) == Some(owner.uid)) else {
+            return false;
+        };
+        let is_in_sync = !known.is_pruned && has_all(&known.object, &desired.body);
+        if is_in_sync {
+            known.was_as_desired = true;
+            known.replaced = None;
+        }
+        is_in_sync
+    }
+
+    /// Takes a child back from another client; fails with the time until that is possible.
+    pub(super) fn take_back(
+        &mut self,
+        owner: &SimulatedKey,
+        name: &Arc<str>,
+        now: Moment,
+    ) -> Result<(), Duration> {
+        let Some(owner) = self.owners.get_mut(owner.uid) else {
+            return Ok(());
+        };
+        let takebacks = owner.takebacks.entry(Arc::clone(name)).or_default();
+        takebacks.take_back(now)
+    }
+
+    /// Whether this operator has applied a child, or found it as it should be.
+    pub(super) fn was_as_desired(&self, name: &str) -> bool {
+        self.known.get(name).is_some_and(|it| it.was_as_desired)
     }
 
     /// The child does not exist any more, or another one has its name.
@@ -165,20 +207,28 @@ impl SimulatedChildren {
         if planted!(ChildEventDropped) && is_in_flight {
             return None;
         }
-        let mut is_pruned = false;
+        let mut child = SimulatedChild {
+            uid: key.uid,
+            object: Arc::clone(object),
+            is_pruned: false,
+            replaced: None,
+            was_as_desired: false,
+        };
         if let Some(known) = self.known.get(&key.name).filter(|it| it.uid == key.uid) {
             if let (Some(seen), Some(known)) = (version(object), version(&known.object))
                 && seen.is_not_newer_than(&known)
             {
                 return None;
             }
-            is_pruned = known.is_pruned;
+            child.is_pruned = known.is_pruned;
+            child.was_as_desired = known.was_as_desired;
+            let replaced = takebacks::replaced(
+                digest(&known.object),
+                known.replaced.as_deref(),
+                digest(object),
+            );
+            child.replaced = replaced.map(Arc::from);
         }
-        let child = SimulatedChild {
-            uid: key.uid,
-            object: Arc::clone(object),
-            is_pruned,
-        };
         self.known.insert(Arc::clone(&key.name), child);
         if let Some(in_flight) = self.in_flight.get_mut(&key.name) {
             in_flight.observe(key.uid, version(object));
@@ -232,12 +282,19 @@ impl SimulatedChildren {
             return owner().filter(|_| in_flight.has_news());
         };
         if !in_flight.is_newest(key.uid, version(applied).as_ref()) {
+            let digest_of_ours = digest(applied);
+            let newer = self.known.get_mut(name);
+            if let Some(newer) = newer.filter(|it| digest(&it.object) != digest_of_ours) {
+                newer.replaced = digest_of_ours.map(Arc::from);
+            }
             return owner();
         }
         let child = SimulatedChild {
             uid: key.uid,
             object: Arc::clone(applied),
             is_pruned: false,
+            replaced: None,
+            was_as_desired: true,
         };
         self.known.insert(Arc::clone(name), child);
         None
@@ -252,9 +309,10 @@ impl SimulatedChildren {
 // === impl SimulatedChild ===
 
 impl SimulatedChild {
-    /// Whether nothing has to be sent for it.
-    pub(super) fn is_in_sync(&self, desired: &DesiredChild) -> bool {
-        !self.is_pruned && has_all(&self.object, &desired.body)
+    /// Whether its application restores what another client has changed.
+    pub(super) fn is_taken(&self, desired: &DesiredChild) -> bool {
+        let replaced = self.replaced.as_deref();
+        takebacks::is_takeback(&desired.digest, digest(&self.object), replaced)
     }
 }
 
@@ -265,7 +323,12 @@ pub(super) fn is_own(object: &Value, owner: &SimulatedKey, desired: &DesiredChil
     let mut references = references.into_iter().flatten();
     owner_of(object) == Some(owner.uid)
         || references.any(|it| it["uid"] == owner.uid)
-        || metadata["annotations"][APPLIED_ANNOTATION] == *desired.digest
+        || digest(object) == Some(&*desired.digest)
+}
+
+/// The digest in the annotation of a child.
+pub(super) fn digest(child: &Value) -> Option<&str> {
+    child["metadata"]["annotations"][APPLIED_ANNOTATION].as_str()
 }
 
 /// The uid of the owner of a child.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use kopf_core::children::desired::{ChildType, DesiredChild};
 use kopf_core::children::prune::{AfterDeletion, after_read, after_refusal};
@@ -18,9 +19,9 @@ use kopf_core::watch::WatchEventType;
 use kopf_core::watch::known_objects::KeyedEvent;
 use serde_json::{Value, json};
 
-use super::children::is_own;
+use super::children::{digest, is_own};
 use super::setup::CallEnding;
-use super::{CallPurpose, OperatorFact, SimulatedKey, SimulatedOperator};
+use super::{CallPurpose, OperatorFact, SimulatedKey, SimulatedOperator, uptime};
 use crate::server::{AnswerBody, ApiAnswer, DeletePreconditions, Endpoint, SimulatedPatch, Verb};
 use crate::world::CallOutcome;
 
@@ -193,16 +194,17 @@ impl SimulatedOperator {
             };
             let name: Arc<str> = desired.name.as_str().into();
             let verb = match (call.sent, answer.take()) {
+                (ChildRequest::Nothing, _) if self.children.is_in_sync(key, desired) => {
+                    call.applied.push(name);
+                    call.wanted.pop_front();
+                    continue;
+                }
                 (ChildRequest::Nothing, _) => match self.children.child(key, &name) {
-                    Some(known) if known.is_in_sync(desired) => {
-                        call.applied.push(name);
-                        call.wanted.pop_front();
-                        continue;
+                    Some(known) => {
+                        let (uid, is_taken) = (known.uid, known.is_taken(desired));
+                        self.patch(key, desired, uid, is_taken)
                     }
-                    Some(known) => patch(desired, known.uid),
-                    None => Verb::Get {
-                        name: Arc::clone(&name),
-                    },
+                    None => Ok(get(&name)),
                 },
                 (ChildRequest::Get, Some(CallOutcome::Answered(answer))) => match &answer {
                     ApiAnswer {
@@ -210,11 +212,11 @@ impl SimulatedOperator {
                         body: AnswerBody::Object(object),
                     } if is_own(object, key, desired) => {
                         let uid = ObjectView::new(object).uid().unwrap_or_default();
-                        patch(desired, uid)
+                        self.patch(key, desired, uid, digest(object).is_some())
                     }
-                    ApiAnswer { code: 404, .. } => Verb::Create {
+                    ApiAnswer { code: 404, .. } => Ok(Verb::Create {
                         body: desired.body.clone(),
-                    },
+                    }),
                     _ => return Some(self.fail_reconcile(key, call, &name)),
                 },
                 (
@@ -236,11 +238,13 @@ impl SimulatedOperator {
                 {
                     let owner = self.children.end_apply(key, &name, None);
                     self.call_owner(owner, &name);
-                    Verb::Get {
-                        name: Arc::clone(&name),
-                    }
+                    Ok(get(&name))
                 }
                 _ => return Some(self.fail_reconcile(key, call, &name)),
+            };
+            let verb = match verb {
+                Ok(verb) => verb,
+                Err(wait) => return Some(self.wait_for_takeback(key, call, wait)),
             };
             call.sent = match &verb {
                 Verb::Create { .. } => ChildRequest::Create,
@@ -267,6 +271,46 @@ impl SimulatedOperator {
             });
         }
         self.send(CallPurpose::Worker(Arc::clone(key)), kind, verb);
+    }
+
+    /// Applies a child that exists; fails with the time until it may be taken back.
+    fn patch(
+        &mut self,
+        key: &SimulatedKey,
+        desired: &DesiredChild,
+        uid: &str,
+        is_taken: bool,
+    ) -> Result<Verb, Duration> {
+        if is_taken {
+            self.take_back(key, &desired.name.as_str().into())?;
+        }
+        // Another object of its name has another uid.
+        let mut body = desired.body.clone();
+        body["metadata"]["uid"] = uid.into();
+        Ok(Verb::Patch {
+            name: desired.name.as_str().into(),
+            endpoint: Endpoint::Object,
+            patch: SimulatedPatch::Merge(body),
+        })
+    }
+
+    fn take_back(&mut self, key: &SimulatedKey, name: &Arc<str>) -> Result<(), Duration> {
+        let now = uptime(self.clock);
+        self.children.take_back(key, name, now)
+    }
+
+    /// Other clients change a child again and again: the call has failed.
+    fn wait_for_takeback(
+        &mut self,
+        key: &Arc<SimulatedKey>,
+        call: &mut SimulatedReconcile,
+        wait: Duration,
+    ) -> ObjectInput {
+        let failure = HandlerFailure::Temporary {
+            message: "other clients change it again and again".to_owned(),
+            delay: Some(wait),
+        };
+        self.end_reconcile(key, call, Outcome::Error(failure))
     }
 
     /// A child cannot be applied: the call has failed.
@@ -351,10 +395,7 @@ impl SimulatedOperator {
                 None => {}
                 Some(AfterDeletion::Gone) => self.children.forget(&name),
                 Some(AfterDeletion::Unclear) => {
-                    let get = Verb::Get {
-                        name: Arc::clone(&name),
-                    };
-                    self.send_child_request(key, &name, get);
+                    self.send_child_request(key, &name, get(&name));
                     call.left.push_front((name, uid));
                     return None;
                 }
@@ -363,6 +404,13 @@ impl SimulatedOperator {
                     call.result = Err(format!("{name} cannot be deleted"));
                 }
             }
+        }
+        while let Some((name, _)) = call.left.front().cloned()
+            && !self.children.was_as_desired(&name)
+            && self.take_back(key, &name).is_err()
+        {
+            call.left.pop_front();
+            call.result = Err(format!("{name} is made again and again"));
         }
         let Some((name, uid)) = call.left.front().cloned() else {
             let result = std::mem::replace(&mut call.result, Ok(()));
@@ -408,13 +456,8 @@ fn deletion_meaning(outcome: &CallOutcome, uid: &str, is_read: bool) -> Option<A
     }
 }
 
-/// Applies a child that exists; another object of its name has another uid.
-fn patch(desired: &DesiredChild, uid: &str) -> Verb {
-    let mut body = desired.body.clone();
-    body["metadata"]["uid"] = uid.into();
-    Verb::Patch {
-        name: desired.name.as_str().into(),
-        endpoint: Endpoint::Object,
-        patch: SimulatedPatch::Merge(body),
+fn get(name: &Arc<str>) -> Verb {
+    Verb::Get {
+        name: Arc::clone(name),
     }
 }
