@@ -257,7 +257,7 @@ impl OperatorScenario {
             }
             OperatorFact::BackgroundStarted { uid, at } => {
                 self.objects.background_started(sender, uid, *at)?;
-                self.check_start(uid)
+                self.check_start(sender, uid)
             }
             OperatorFact::BackgroundEnded { uid, at } => {
                 self.objects.background_ended(sender, uid, *at);
@@ -338,10 +338,12 @@ impl OperatorScenario {
     }
 
     /// A daemon starts for an object that cannot be deleted meanwhile.
-    fn check_start(&self, uid: &str) -> Result<(), Violation> {
-        // A peer may have released the object meanwhile.
+    fn check_start(&self, sender: Sender, uid: &str) -> Result<(), Violation> {
+        // A peer may have released the object meanwhile, or an earlier process.
         let shared = self.plan.mode == CoordinationMode::Peering;
-        match shared || self.finalizers_removed || self.objects.is_held(uid) {
+        let excused =
+            shared || self.finalizers_removed || self.objects.is_removed_late(sender, uid);
+        match excused || self.objects.is_held(uid) {
             true => Ok(()),
             false => {
                 let claim = "a daemon starts when the object has the finalizer";
@@ -394,7 +396,7 @@ impl OperatorScenario {
     }
 
     /// Our finalizer goes only when nothing needs it any more.
-    fn check_release(&self, landed: &Landed<'_>) -> Result<(), Violation> {
+    fn check_release(&mut self, landed: &Landed<'_>) -> Result<(), Violation> {
         let Some(object) = landed.answer.as_object().filter(|_| landed.changed) else {
             return Ok(());
         };
@@ -415,6 +417,7 @@ impl OperatorScenario {
         if !is_release || !is_ours {
             return Ok(());
         }
+        self.objects.note_removal(uid, landed);
         self.objects
             .released(self.plan.setup, landed.sender, object)
     }

@@ -135,6 +135,10 @@ impl<K: WatchedKey, S: BuildHasher + Default> KnownObjects<K, S> {
                 Arc::clone(&known.key)
             }
             Entry::Vacant(entry) => {
+                // It is back, for example because it has the label again, before the receiver has
+                // got its deletion: after this state, the deletion would be taken for its end.
+                self.unsent_deletions
+                    .retain(|(unsent, _)| unsent.uid() != key.uid());
                 let key = Arc::new(key);
                 entry.insert(KnownObject {
                     key: Arc::clone(&key),
@@ -305,6 +309,22 @@ mod tests {
         known.end_list();
         known.begin_list();
         assert!(list(&mut known, "stays", "1"));
+    }
+
+    #[test]
+    fn an_object_that_is_back_before_its_deletion_was_sent_is_not_deleted() {
+        let mut known = known_objects(Retention::Identity);
+        known.begin_list();
+        for name in ["back", "gone"] {
+            assert!(record(&mut known, WatchEventType::Listed, name, 1, None));
+        }
+        for name in ["back", "gone"] {
+            assert!(!record(&mut known, WatchEventType::Deleted, name, 1, None));
+        }
+        // A pause cancels the sending, and a list follows.
+        known.begin_list();
+        assert!(record(&mut known, WatchEventType::Listed, "back", 2, None));
+        assert_eq!(deletions(&mut known), [("gone".to_owned(), 1)]);
     }
 
     #[test]

@@ -58,6 +58,8 @@ pub(super) struct TrackedObjects {
     unreadable: BTreeSet<(Sender, String)>,
     /// The uids of objects that have our finalizer.
     held: std::cell::RefCell<BTreeSet<String>>,
+    /// The times at which the last removals of our finalizer were sent and executed, by uid.
+    removals: BTreeMap<String, (VirtualTime, VirtualTime)>,
 }
 
 #[derive(Debug)]
@@ -371,6 +373,24 @@ impl TrackedObjects {
     /// Whether an object had our finalizer when it was last written.
     pub(super) fn is_held(&self, uid: &str) -> bool {
         self.held.borrow().contains(uid)
+    }
+
+    /// Notes when the removal of our finalizer was sent and executed.
+    pub(super) fn note_removal(&mut self, uid: &str, landed: &Landed<'_>) {
+        let times = (landed.sent, landed.now);
+        self.removals.insert(uid.to_owned(), times);
+    }
+
+    /// Whether a removal of our finalizer was sent before the present period of a process, and
+    /// executed within it: the process has listed the object with the finalizer.
+    pub(super) fn is_removed_late(&self, sender: Sender, uid: &str) -> bool {
+        let removal = self.removals.get(uid);
+        let period = self.periods.get(&sender.process);
+        removal
+            .zip(period)
+            .is_some_and(|((sent, executed), period)| {
+                *sent < period.since && period.since <= *executed
+            })
     }
 
     /// An operator has removed our finalizer.
