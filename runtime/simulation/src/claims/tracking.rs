@@ -7,6 +7,7 @@ use kopf_core::cause::{Reason, Subject};
 use kopf_core::handler::{HandlerId, Trigger};
 use kopf_core::object::ObjectView;
 use kopf_core::object::diff::same;
+use kopf_core::object::finalizer::is_present;
 use serde_json::Value;
 
 use super::shown::{ShownEnd, ShownObject, declared, scope};
@@ -266,7 +267,13 @@ impl TrackedObjects {
             .entry(super::meta(object, "uid").to_owned())
             .or_default();
         tracked.disturbances += 1;
-        tracked.compare(setup, object, removes, self.shared, now);
+        // If others release an object, it does not say what has finished.
+        let view = ObjectView::new(object);
+        let is_released =
+            view.is_being_deleted() && !is_present(view, &setup.persistence.finalizer);
+        if !is_released {
+            tracked.compare(setup, object, removes, self.shared, now);
+        }
     }
 
     /// A write was executed; `removes` says that a webhook may have removed facts from it.
