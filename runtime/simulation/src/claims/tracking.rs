@@ -458,6 +458,13 @@ impl TrackedObjects {
 // === impl TrackedObject ===
 
 impl TrackedObject {
+    /// Whether several processes have written records to it.
+    pub(super) fn has_several_writers(&self) -> bool {
+        let mut writers = self.records.iter().map(|(_, process)| process);
+        let first = writers.next();
+        writers.any(|process| Some(process) != first)
+    }
+
     /// A handler is not called again for a state on which its end was persisted, and not by the
     /// same operator for a state on which it has finished, whether that is persisted or not.
     fn check_repetition(
