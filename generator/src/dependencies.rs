@@ -23,6 +23,11 @@ pub const DEPENDENCIES: &[CrateDependency] = &[
         source: r#"{ version = "5.0", default-features = false, features = ["client"] }"#,
     },
     CrateDependency {
+        package: "mimalloc",
+        // Huge pages would double the memory.
+        source: r#"{ version = "0.1.52", default-features = false, features = ["no_thp"] }"#,
+    },
+    CrateDependency {
         package: "serde",
         source: r#"{ version = "1", features = ["derive"] }"#,
     },

@@ -128,6 +128,10 @@ enum RunForm {
     Soak(Option<PathBuf>),
 }
 
+// That of the crates that `kopf-gen new` writes.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     // First, because the process that wraps an operator has the variables of the operator.
     if let Some(outcome) = subcommand::run(env::args_os().skip(1)) {
