@@ -11,7 +11,7 @@ use kopf_core::object::path::FieldPath;
 use serde_json::Value;
 
 use super::shown::scope;
-use super::tracking::{TrackedCall, TrackedObject};
+use super::tracking::TrackedCall;
 use super::{OperatorScenario, meta};
 use crate::operator::{CoordinationMode, SimulatedOperator, sub_handlers};
 use crate::server::ApiServer;
@@ -139,24 +139,12 @@ impl OperatorScenario {
             }
         }
         match handled {
-            Some(handled) if !alike(&path, handled, last) && !self.may_lose_own_change(uid) => {
+            Some(handled) if !alike(&path, handled, last) => {
                 let details = format!("{} of {uid} saw {handled}, not {last}", spec.id);
                 Err(Violation::new("no change is lost", details))
             }
             _ => Ok(()),
         }
-    }
-
-    /// Whether two peers may have handled an object at once, with progress in the status. Their
-    /// writes take two requests, between which they may remove the records of each other: those
-    /// which say that a handler has yet to see what another one has changed in the object.
-    fn may_lose_own_change(&self, uid: &str) -> bool {
-        self.plan.mode == CoordinationMode::Peering
-            && self.plan.setup.progress_in_status
-            && self
-                .objects
-                .get(uid)
-                .is_some_and(TrackedObject::has_several_writers)
     }
 
     /// Whether another peer has handled the final state: the last attempt may be that of a process

@@ -95,6 +95,8 @@ pub(super) struct TrackedObject {
     newest_sent: VirtualTime,
     /// Whether others have ever removed facts.
     facts_removed: bool,
+    /// Whether it has ever lost the label that the operators watch.
+    has_left_watch: bool,
     /// Whether a late write has replaced newer facts, as its process may not read the object.
     overwritten: bool,
     /// Whether a write of a process was executed after its end.
@@ -196,7 +198,8 @@ impl TrackedObjects {
             period,
             ended: false,
             persisted: None,
-            forgotten: false,
+            // The operator may not know yet that the object has left the watch.
+            forgotten: object.has_left_watch,
             shown_again: None,
             refused: false,
         });
@@ -458,13 +461,6 @@ impl TrackedObjects {
 // === impl TrackedObject ===
 
 impl TrackedObject {
-    /// Whether several processes have written records to it.
-    pub(super) fn has_several_writers(&self) -> bool {
-        let mut writers = self.records.iter().map(|(_, process)| process);
-        let first = writers.next();
-        writers.any(|process| Some(process) != first)
-    }
-
     /// A handler is not called again for a state on which its end was persisted, and not by the
     /// same operator for a state on which it has finished, whether that is persisted or not.
     fn check_repetition(
@@ -638,6 +634,7 @@ impl TrackedObject {
     /// The object has lost the label that the operators watch: for them it is gone, and they forget
     /// what they could not write.
     fn left_watch(&mut self) {
+        self.has_left_watch = true;
         let unwritten = self.calls.iter_mut().filter(|it| it.persisted.is_none());
         unwritten.for_each(|it| it.forgotten = true);
     }
