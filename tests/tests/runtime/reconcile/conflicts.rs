@@ -1,5 +1,7 @@
 //! Other clients that want the same child otherwise.
 
+use std::time::Duration;
+
 use kopf_tests::{TestResult, eventually};
 use kube::ResourceExt as _;
 use kube::api::{DynamicObject, Patch, PatchParams};
@@ -7,6 +9,9 @@ use serde_json::json;
 
 use super::{config_maps, kept_maps, reconcile, reported, size, wait_for_size};
 use crate::fixture::HandlerFixture;
+
+/// The time in which takebacks are counted.
+const WINDOW: Duration = Duration::from_secs(60);
 
 /// A schema without conditions.
 fn schema_without_conditions() -> serde_json::Value {
@@ -124,7 +129,7 @@ async fn a_field_of_another_applier_is_reported_and_not_fought_over() -> TestRes
 }
 
 #[tokio::test]
-async fn a_field_that_is_taken_from_us_again_and_again_is_a_conflict() -> TestResult {
+async fn a_field_that_is_taken_from_us_again_and_again_is_left_for_a_minute() -> TestResult {
     let mut fixture = HandlerFixture::new("fight").await?;
     let handlers = kept_maps(&fixture, reconcile());
     let operator = fixture.start(handlers).await?;
@@ -153,6 +158,11 @@ async fn a_field_that_is_taken_from_us_again_and_again_is_a_conflict() -> TestRe
             condition(it, "reason") == Some("Conflict")
         })
         .await?;
+
+    // When the minute is over, it is taken back without another change.
+    let report = fixture.next_report_within(WINDOW * 3 / 2).await;
+    assert_eq!(report.as_deref(), Some("one: child a, failed"));
+    wait_for_size(&maps, "a", "1").await?;
     operator.stop().await
 }
 
