@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     cause::detect::{EventKind, ObjectHistory, ObservedChange},
@@ -85,6 +85,14 @@ impl Persistence {
         let essence = self.without_storages(ObjectView::new(&body), &EssenceRules::default());
         let path = FieldPath::new(["metadata", "annotations", annotation]);
         path.resolve(essence.as_value()).is_none()
+    }
+
+    /// Removes what belongs to the storages from a merge patch of the object.
+    pub fn remove_from_patch(&self, view: ObjectView<'_>, patch: &mut Value) {
+        let mut rest = Essence::from_value(std::mem::take(patch));
+        self.diffbase.clear(&mut rest, view);
+        self.progress.clear(&mut rest);
+        *patch = rest.into_value();
     }
 
     /// The last handled state.

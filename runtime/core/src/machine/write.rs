@@ -32,7 +32,7 @@ use crate::{
         resource_version::ResourceVersion,
     },
     persistence::Persistence,
-    turn::conflict::notes_to_keep,
+    turn::conflict::{is_cycle_ended, notes_to_keep},
 };
 
 /// The reaction to a conflict with another writer.
@@ -109,8 +109,9 @@ pub struct ObjectWrite<'o> {
     /// The merge patch of the rest, with its precondition when it is sent.
     body: Option<Value>,
     edits: Vec<PatchFn>,
-    /// The storages whose notes of other operators stay.
+    /// The storages of the progress in the patch.
     persistence: Option<&'o Persistence>,
+    is_progress_dropped: bool,
     /// Both parts of the patch, if the object was as expected and not decoded between them.
     both: Option<Value>,
     status_answer: Option<WriteAnswer>,
@@ -204,6 +205,7 @@ impl<'o> ObjectWrite<'o> {
             body: requests.body,
             edits: requests.edits,
             persistence: None,
+            is_progress_dropped: false,
             both: None,
             status_answer: None,
             edited: None,
@@ -217,22 +219,43 @@ impl<'o> ObjectWrite<'o> {
         }
     }
 
-    /// The patch has notes about the states that handlers saw: those of other operators stay.
+    /// The patch has the progress of a cycle: notes of other operators stay, and nothing of it is
+    /// written if one of them has ended the cycle.
     #[must_use]
-    pub fn with_notes(mut self, persistence: &'o Persistence) -> Self {
+    pub fn with_progress(mut self, persistence: &'o Persistence) -> Self {
         self.persistence = Some(persistence);
         self
     }
 
     /// Another writer was faster, and has left this state.
-    fn keep_notes(&mut self, newer: &Value) {
+    fn adapt_progress(&mut self, newer: &Value) {
         let Some(persistence) = self.persistence else {
             return;
         };
+        let parts = [self.status.as_ref(), self.body.as_ref()];
+        if is_cycle_ended(persistence, &self.first, newer, parts) {
+            return self.drop_progress(persistence, newer);
+        }
         for part in [&mut self.status, &mut self.body].into_iter().flatten() {
             if let Some(kept) = notes_to_keep(persistence, &self.first, newer, part) {
                 apply_merge(part, &Value::Object(kept.merge_patch().clone()));
             }
+        }
+    }
+
+    /// Another operator has ended the cycle that this progress belongs to: the next turn decides
+    /// from what that operator has written. What handlers have changed is written all the same.
+    fn drop_progress(&mut self, persistence: &Persistence, newer: &Value) {
+        self.is_progress_dropped = true;
+        // The state after this request is not the last one.
+        self.status_answer = None;
+        for part in [&mut self.status, &mut self.body] {
+            *part = part.take().and_then(|mut part| {
+                remove_guard(&mut part);
+                persistence.remove_from_patch(ObjectView::new(newer), &mut part);
+                let is_empty = part.as_object().is_some_and(serde_json::Map::is_empty);
+                (!is_empty).then_some(part)
+            });
         }
     }
 
@@ -381,6 +404,13 @@ impl<'o> ObjectWrite<'o> {
                 patch,
             }),
         }
+    }
+
+    /// Whether another operator has ended the cycle of the turn, so that the progress of the turn
+    /// was not written.
+    #[must_use]
+    pub fn is_progress_dropped(&self) -> bool {
+        self.is_progress_dropped
     }
 
     /// The patch, to be written later.

@@ -1,4 +1,4 @@
-//! Notes of another operator that has written between the state of a turn and its write.
+//! Progress of another operator that has written between the state of a turn and its write.
 
 use serde_json::Value;
 
@@ -8,6 +8,29 @@ use crate::{
     object::{ObjectView, patch::ObjectPatch, patch::apply_merge},
     persistence::Persistence,
 };
+
+/// Whether another operator has ended a cycle between `known` and `newer`, so that the last handled
+/// state is neither the known one nor that of the patch, whose parts these are.
+///
+/// The records and notes of the patch belong to the cycle that has ended. On top of the newer state
+/// they would replace those of the next cycle, and a change that its handlers missed would be lost.
+#[must_use]
+pub fn is_cycle_ended<'a>(
+    persistence: &Persistence,
+    known: &Value,
+    newer: &Value,
+    parts: impl IntoIterator<Item = Option<&'a Value>>,
+) -> bool {
+    let ended = persistence.baseline(ObjectView::new(newer));
+    if ended.is_absent() || ended == persistence.baseline(ObjectView::new(known)) {
+        return false;
+    }
+    let mut written = known.clone();
+    for part in parts.into_iter().flatten() {
+        apply_merge(&mut written, part);
+    }
+    ended != persistence.baseline(ObjectView::new(&written))
+}
 
 /// What a merge patch needs besides when it is written on top of `newer` instead of `known`: the
 /// notes of handlers that another operator has called meanwhile. Without them, these handlers

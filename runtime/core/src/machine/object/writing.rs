@@ -158,7 +158,7 @@ impl<K> ObjectMachine<'_, K> {
             cycle,
         };
         let write = ObjectWrite::new(self.rules.uid, &current, write.patch, rules, now)
-            .with_notes(self.rules.persistence);
+            .with_progress(self.rules.persistence);
         self.go_on_with(memory, Requests::TurnWrite(write, writing), None, now);
     }
 
@@ -188,6 +188,8 @@ impl<K> ObjectMachine<'_, K> {
             }
             result => result,
         };
+        // The next turn finds the cycle that another operator has begun since.
+        let cycle = cycle.filter(|_| !write.is_progress_dropped());
         match (result, purpose) {
             (Ok(result), purpose) => match self.meaning(result, finalizer, has_facts) {
                 Ok(result) => self.accepted(memory, result, &purpose, cycle, now),

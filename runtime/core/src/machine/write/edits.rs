@@ -135,7 +135,7 @@ impl ObjectWrite<'_> {
     }
 
     pub(super) fn edit_again(&mut self, newer: Arc<Value>, now: &Now) {
-        self.keep_notes(&newer);
+        self.adapt_progress(&newer);
         self.known = newer;
         self.go_on_with_edits(now);
     }

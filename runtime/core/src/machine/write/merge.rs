@@ -94,15 +94,20 @@ impl ObjectWrite<'_> {
     }
 
     pub(super) fn newer_for_status(&mut self, answer: Exchanged, now: &Now) {
-        if let Exchanged::Object(newer) = &answer {
-            self.keep_notes(newer);
-        }
-        match (answer, &mut self.status) {
-            (Exchanged::Object(newer), Some(status)) => {
+        let newer = match answer {
+            Exchanged::Object(newer) => newer,
+            failure => return self.not_read(failure),
+        };
+        self.adapt_progress(&newer);
+        match &mut self.status {
+            Some(status) => {
                 guard(status, self.uid, version(&newer));
                 self.send(WritePhase::Status, now);
             }
-            (failure, _) => self.not_read(failure),
+            None => {
+                self.known = newer;
+                self.go_on_with_body(now);
+            }
         }
     }
 
@@ -145,7 +150,11 @@ impl ObjectWrite<'_> {
             _ => None,
         };
         if let Some(newer) = &newer {
-            self.keep_notes(newer);
+            self.adapt_progress(newer);
+            if self.body.is_none() {
+                self.known = Arc::clone(newer);
+                return self.finish(None);
+            }
         }
         let version = newer.as_deref().and_then(version).map(str::to_owned);
         self.guard_body(version.as_deref());

@@ -90,7 +90,7 @@ fn play(
     let mut answers = answers.into_iter();
     let mut now = start();
     let persistence = Persistence::default();
-    let mut write = ObjectWrite::new("u", &known(), patch, rules, &now).with_notes(&persistence);
+    let mut write = ObjectWrite::new("u", &known(), patch, rules, &now).with_progress(&persistence);
     let mut lines = Vec::new();
     let mut answer = None;
     loop {
@@ -591,4 +591,64 @@ fn the_end_of_a_cycle_keeps_the_notes_of_records_that_it_leaves() {
         let last = played.lines.last().expect("a request");
         assert!(last.contains(&format!("{notes:?}:{kept}")), "{last}");
     }
+}
+
+/// The object with a last handled state.
+fn handled(state: &Value) -> Value {
+    let persistence = Persistence::default();
+    let (null, mut patch) = (Value::Null, ObjectPatch::new());
+    let state = Baseline::Known(Essence::from_value(state.clone()));
+    let diffbase = &persistence.diffbase;
+    diffbase.store(&state, ObjectView::new(&null), &mut patch);
+    Value::Object(patch.merge_patch().clone())
+}
+
+#[test]
+fn progress_of_a_cycle_that_another_operator_has_ended_is_not_written() {
+    let (early, late) = (json!({"spec": {"b": 0}}), json!({"spec": {"b": 1}}));
+    let mut progress = finished(&[("ours", 1, early.clone())]);
+    let mut end = handled(&early);
+    let mut newer = handled(&late);
+    apply_merge(&mut newer, &finished(&[("theirs", 3, late.clone())]));
+    for patch in [&mut progress, &mut end] {
+        let effect = json!({"metadata": {"labels": {"on": "no"}}});
+        apply_merge(patch, &effect);
+        let answers = [status(409), accepted(7, &newer), accepted(8, &effect)];
+        let played = play(merge(patch.clone()), RULES, answers);
+        let last = played.lines.last().expect("a request");
+        let effects = r#"{"metadata":{"labels":{"on":"no"},"uid":"u","resourceVersion":"7"}}"#;
+        assert_eq!(last, &format!("Object {effects}"));
+    }
+}
+
+#[test]
+fn progress_alone_is_left_to_the_operator_that_has_ended_the_cycle() {
+    let (early, late) = (json!({"spec": {"b": 0}}), json!({"spec": {"b": 1}}));
+    let in_status = json!({"status": {"kopf": {"progress": {"ours": {"retries": 1}}}}});
+    let mut both = finished(&[("ours", 1, early)]);
+    apply_merge(&mut both, &in_status);
+    for patch in [in_status, both] {
+        let answers = [status(409), accepted(7, &handled(&late))];
+        let played = play(merge(patch), RULES, answers);
+        assert!(matches!(played.result, Ok(WriteResult::Outdated(_))));
+    }
+}
+
+#[test]
+fn the_end_of_a_cycle_whose_answer_was_lost_counts_as_written() {
+    let end = handled(&json!({"spec": {"b": 0}}));
+    let answers = [lost(), status(409), accepted(6, &end), accepted(6, &end)];
+    let played = play(merge(end.clone()), RULES, answers);
+    assert!(matches!(played.result, Ok(WriteResult::Written(_))));
+    let last = played.lines.last().expect("a request");
+    assert!(last.contains("last-handled-configuration"), "{last}");
+}
+
+#[test]
+fn a_last_handled_state_that_others_remove_is_written_again() {
+    let end = handled(&json!({"spec": {"b": 0}}));
+    let answers = [status(409), accepted(7, &json!({})), accepted(8, &end)];
+    let played = play(merge(end.clone()), RULES, answers);
+    let last = played.lines.last().expect("a request");
+    assert!(last.contains("last-handled-configuration"), "{last}");
 }
