@@ -10,7 +10,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::time;
+use crate::time::{self, ClockReading};
 
 /// The priority of an operator on a developer's machine.
 pub const DEV_PRIORITY: i64 = 666;
@@ -54,15 +54,6 @@ pub enum Ties {
     Pause,
     /// The one whose identity sorts first runs, the others pause.
     FirstIdentity,
-}
-
-/// A point in time on both clocks of a machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ClockReading {
-    /// The wall clock, which may differ from those of other machines.
-    pub wall: Timestamp,
-    /// The monotonic clock: the time since a fixed moment.
-    pub uptime: Duration,
 }
 
 /// The records of one peering object, with the times at which they were observed to change.

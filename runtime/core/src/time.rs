@@ -1,8 +1,36 @@
-//! Timestamps as Kopf stores them: UTC, ISO 8601, microseconds, explicit offset.
+//! Timestamps as Kopf stores them: UTC, ISO 8601, microseconds, explicit offset; and wall clocks
+//! that jump.
 
 use std::time::Duration;
 
 use jiff::{Timestamp, civil::DateTime, tz::Offset};
+
+/// The largest difference between two clocks that are in order.
+pub const LARGEST_DRIFT: Duration = Duration::from_secs(5);
+
+/// A point in time on both clocks of a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockReading {
+    /// The wall clock, which may differ from those of other machines.
+    pub wall: Timestamp,
+    /// The monotonic clock: the time since a fixed moment.
+    pub uptime: Duration,
+}
+
+// === impl ClockReading ===
+
+impl ClockReading {
+    /// How far the wall clock was set back from this reading to a later one; zero if it was not.
+    #[must_use]
+    pub fn set_back(&self, later: &Self) -> Duration {
+        let passed = later.uptime.saturating_sub(self.uptime);
+        let set_back = elapsed(later.wall, after(self.wall, passed));
+        match set_back > LARGEST_DRIFT {
+            true => set_back,
+            false => Duration::ZERO,
+        }
+    }
+}
 
 /// Formats like Python's `isoformat(timespec="microseconds")` of a UTC time.
 #[must_use]
@@ -37,6 +65,12 @@ pub fn after(time: Timestamp, delay: Duration) -> Timestamp {
     time.checked_add(delay).unwrap_or(Timestamp::MAX)
 }
 
+/// `time` minus a duration, at least the earliest representable time.
+#[must_use]
+pub fn before(time: Timestamp, duration: Duration) -> Timestamp {
+    time.checked_sub(duration).unwrap_or(Timestamp::MIN)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,6 +90,20 @@ mod tests {
         assert_eq!(parse("2021-01-01T01:59:59.123456+02:00"), Some(time));
         assert_eq!(parse("2020-12-31T23:59:59.123456"), Some(time));
         assert_eq!(parse("yesterday"), None);
+    }
+
+    #[test]
+    fn a_wall_clock_is_set_back_only_if_it_is_behind_by_more_than_its_drift() {
+        let at = |wall, uptime| ClockReading {
+            wall: Timestamp::from_second(wall).expect("a time"),
+            uptime: Duration::from_secs(uptime),
+        };
+        let before = at(1000, 10);
+        let cases = [(1060, 0), (1055, 0), (1054, 6), (-2540, 3600), (4660, 0)];
+        for (wall, expected) in cases {
+            let set_back = before.set_back(&at(wall, 70));
+            assert_eq!(set_back, Duration::from_secs(expected), "{wall}");
+        }
     }
 
     #[test]

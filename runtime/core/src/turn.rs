@@ -46,6 +46,8 @@ pub struct TurnInput {
     pub persistence: Arc<Persistence>,
     /// The runtime's own data for predicates.
     pub context: Arc<dyn Any + Send + Sync>,
+    /// How far the clock was ahead when the waits of the handlers were recorded.
+    pub(crate) clock_ahead: Duration,
 }
 
 /// The decision about the change handlers of an object.
@@ -127,7 +129,15 @@ impl TurnInput {
             registry,
             persistence,
             context: Arc::new(()),
+            clock_ahead: Duration::ZERO,
         }
+    }
+
+    /// The clock was set back by this time since the waits of the handlers were recorded.
+    #[must_use]
+    pub(crate) fn with_clock_ahead(mut self, ahead: Duration) -> Self {
+        self.clock_ahead = ahead;
+        self
     }
 
     /// The object.
@@ -251,14 +261,7 @@ impl Turn {
         } else {
             Vec::new()
         };
-        let tracker = Tracker::open(
-            reason,
-            &input.registry.owned_ids(),
-            &selected,
-            &*input.persistence.progress,
-            input.view(),
-            now,
-        );
+        let tracker = Tracker::open(reason, &input.registry.owned_ids(), &selected, &input, now);
         let notes = input
             .persistence
             .progress
@@ -317,6 +320,11 @@ impl Turn {
     #[must_use]
     pub fn superseded(&self) -> &[Reason] {
         &self.level.superseded
+    }
+
+    /// Keeps the waits of the handlers though the clock was set back by this time.
+    pub(crate) fn correct_clock(&mut self, ahead: Duration, now: Timestamp) {
+        self.tracker.correct_clock(ahead, now);
     }
 
     /// Opens the records of sub-handlers that a handler has registered.

@@ -263,8 +263,8 @@ impl<'a> PeeringTask<'a> {
         }
     }
 
-    fn now(&self) -> kopf_core::peering::ClockReading {
-        kopf_core::peering::ClockReading {
+    fn now(&self) -> kopf_core::time::ClockReading {
+        kopf_core::time::ClockReading {
             wall: self.config.clock.now(),
             uptime: self.begun.elapsed(),
         }

@@ -17,6 +17,7 @@ use crate::{
     },
     object::{patch::ObjectPatch, resource_version::ResourceVersion},
     reverts::{RevertHistory, StateDigest, WriteRate},
+    time::ClockReading,
     turn::{Decision, TurnInput},
 };
 
@@ -50,6 +51,8 @@ struct Aside<K> {
     unwritten: Option<UnwrittenTurn>,
     /// What is known of `reconcile`.
     reconcile: Option<ReconcileMemory>,
+    /// The clocks when the waits of handlers were recorded; none if no handler waits.
+    waiting_since: Option<ClockReading>,
 }
 
 /// The source of the newest state of an object.
@@ -163,6 +166,7 @@ impl<K> ObjectMemory<K> {
         if let Some(reconcile) = aside.and_then(|aside| aside.reconcile.as_mut()) {
             reconcile.drop_seen();
         }
+        self.set_waiting_since(None);
         if self.news != NewestSource::Gone && !planted!(RequeueAfterPause) {
             self.news = NewestSource::BeforePause;
         }
@@ -296,6 +300,20 @@ impl<K> ObjectMemory<K> {
         reconcile.is_some_and(ReconcileMemory::wants_finalizer)
     }
 
+    /// How far the clock was set back since the waits of handlers were recorded.
+    pub(super) fn clock_set_back(&self, now: &Now) -> Duration {
+        let since = self.aside.as_ref().and_then(|aside| aside.waiting_since);
+        since.map_or(Duration::ZERO, |since| since.set_back(&now.clocks()))
+    }
+
+    /// Notes the clocks by which the waits of handlers were recorded.
+    pub(super) fn set_waiting_since(&mut self, clocks: Option<ClockReading>) {
+        if clocks.is_some() || self.aside.is_some() {
+            self.aside_mut().waiting_since = clocks;
+            self.tidy();
+        }
+    }
+
     fn aside_mut(&mut self) -> &mut Aside<K> {
         self.aside.get_or_insert_with(|| {
             Box::new(Aside {
@@ -303,6 +321,7 @@ impl<K> ObjectMemory<K> {
                 reverts: None,
                 unwritten: None,
                 reconcile: None,
+                waiting_since: None,
             })
         })
     }
@@ -313,6 +332,7 @@ impl<K> ObjectMemory<K> {
                 && aside.reverts.is_none()
                 && aside.unwritten.is_none()
                 && aside.reconcile.is_none()
+                && aside.waiting_since.is_none()
         });
     }
 }

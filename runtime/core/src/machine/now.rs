@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::background::Moment;
+use crate::{background::Moment, time::ClockReading};
 
 /// The time, a random number, and whether the operator may act.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,6 +24,14 @@ pub struct Now {
 // === impl Now ===
 
 impl Now {
+    /// Both clocks.
+    pub(super) fn clocks(&self) -> ClockReading {
+        ClockReading {
+            wall: self.wall,
+            uptime: self.steady,
+        }
+    }
+
     /// The random number as a fraction from 0 to 1.
     #[must_use]
     pub(super) fn chance(&self) -> f64 {

@@ -21,7 +21,7 @@ use crate::{
     object::essence::Essence,
     outcome::Consequence,
     progress::record::Record,
-    time,
+    time::{self, ClockReading},
 };
 
 /// The declaration of `reconcile` for one kind.
@@ -58,6 +58,8 @@ pub(super) struct ReconcileMemory {
     /// Whether the last call is to be repeated. Its record says so, too, and other clients may
     /// remove that.
     has_failed: bool,
+    /// The clocks when the last call failed; none if it did not.
+    waiting_since: Option<ClockReading>,
     /// Whether the object needs our finalizer before its next child can be made.
     wants_finalizer: bool,
 }
@@ -180,6 +182,7 @@ impl ReconcileMemory {
         self.seen = None;
         self.next = None;
         self.has_failed = false;
+        self.waiting_since = None;
     }
 
     /// Notes that the last call is to be repeated, or that a limit forbids it.
@@ -212,9 +215,10 @@ impl ReconcileMemory {
         now: &Now,
     ) -> ReconcileDue {
         let failing = stored.filter(|record| !record.is_finished());
+        let failing = failing.map(|record| self.with_correct_clock(record, now));
         let changed = self.seen.is_some_and(|seen| seen != digest);
         let is_urgent = self.seen.is_some_and(|seen| seen.urgent != digest.urgent);
-        if let Some(failing) = failing
+        if let Some(failing) = &failing
             && failing.is_sleeping(now.wall)
             && !is_urgent
         {
@@ -248,6 +252,16 @@ impl ReconcileMemory {
         }
     }
 
+    /// The record of a failing handler, though the clock was set back since.
+    fn with_correct_clock(&self, failing: &Record, now: &Now) -> Record {
+        let ahead = self
+            .waiting_since
+            .map(|since| since.set_back(&now.clocks()));
+        let mut record = failing.clone();
+        record.correct_clock(ahead.unwrap_or_default(), now.wall);
+        record
+    }
+
     /// Notes that a call saw the state with this digest, and asked for another one.
     pub(super) fn called(
         &mut self,
@@ -260,6 +274,7 @@ impl ReconcileMemory {
         self.seen = Some(digest);
         self.next = None;
         self.has_failed = !consequence.is_final();
+        self.waiting_since = self.has_failed.then(|| now.clocks());
         if self.has_failed {
             return;
         }
@@ -420,6 +435,26 @@ mod tests {
             panic!("the record of the failure is replaced")
         };
         assert!(record.success && record.retries == 0);
+    }
+
+    #[test]
+    fn a_failure_is_repeated_in_time_though_the_clock_is_set_back() {
+        let (rules, mut memory) = (rules(), ReconcileMemory::default());
+        let hour_ahead = |second: u64| Now {
+            wall: now(second + 3600).wall,
+            ..now(second)
+        };
+        let stored = covered();
+        let wall = hour_ahead(10).wall;
+        let before = ReconcileRules::begin_record(Some(&stored), wall);
+        let change = rules.record_after(Some(&stored), &before, &retry(60), &[], wall);
+        let RecordChange::Store(failing) = change else {
+            panic!("the failure is recorded")
+        };
+        memory.called(&rules, spec(1), &retry(60), None, &hour_ahead(10));
+        let due = |second| memory.due(&rules, spec(1), Some(&failing), &now(second));
+        assert_eq!(due(20), ReconcileDue::After(Duration::from_secs(50)));
+        assert_eq!(reasons(due(70)), [ReconcileReason::Failed]);
     }
 
     #[test]

@@ -80,6 +80,26 @@ impl Record {
             .map_or(Duration::ZERO, |delayed| time::elapsed(now, delayed))
     }
 
+    /// Keeps the wait for the next call though the clock of its times was ahead by this time.
+    ///
+    /// If the handler was first selected in the future, the clock was ahead at least by that.
+    pub fn correct_clock(&mut self, ahead: Duration, now: Timestamp) {
+        let Some(delayed) = self.delayed.filter(|_| !self.is_finished()) else {
+            return;
+        };
+        let in_future = time::elapsed(now, self.started);
+        let is_plausible = in_future <= time::LARGEST_DRIFT || self.started >= delayed;
+        let ahead = match is_plausible {
+            true => ahead,
+            false => ahead.max(in_future),
+        };
+        if !ahead.is_zero() {
+            let due = time::before(delayed, ahead);
+            self.delayed = Some(time::to_micros(due));
+            self.started = self.started.min(time::to_micros(now));
+        }
+    }
+
     /// The record with the names and the order of Kopf, without empty entries.
     #[must_use]
     pub fn to_json(&self) -> Value {

@@ -52,14 +52,7 @@ impl SubTurn {
                 .cloned()
                 .collect()
         });
-        let mut tracker = Tracker::open(
-            input.change.reason,
-            &owned,
-            &selected,
-            &*input.persistence.progress,
-            input.view(),
-            now,
-        );
+        let mut tracker = Tracker::open(input.change.reason, &owned, &selected, &input, now);
         tracker.supersede();
         let present = &input.change.new;
         let unchanged: Vec<HandlerId> = owned

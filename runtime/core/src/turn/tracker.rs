@@ -12,6 +12,7 @@ use crate::{
     object::{ObjectView, diff::Baseline, essence::Essence, path::FieldPath},
     outcome::{Consequence, Outcome},
     progress::{ProgressStorage, record::Record},
+    turn::TurnInput,
 };
 
 /// The facts about a call that its handler may read.
@@ -60,10 +61,10 @@ impl Tracker {
         purpose: Reason,
         owned: &[HandlerId],
         selected: &[Arc<HandlerSpec>],
-        storage: &dyn ProgressStorage,
-        view: ObjectView<'_>,
+        input: &TurnInput,
         now: Timestamp,
     ) -> Self {
+        let (storage, view) = (&*input.persistence.progress, input.view());
         let mut tracker = Self {
             purpose,
             tracked: Vec::new(),
@@ -90,7 +91,15 @@ impl Tracker {
         for id in &subs {
             tracker.load(id, &TrackedRole::Sub, storage, view);
         }
+        tracker.correct_clock(input.clock_ahead, now);
         tracker
+    }
+
+    /// Keeps the waits of the handlers though the clock of their times was ahead.
+    pub(crate) fn correct_clock(&mut self, ahead: Duration, now: Timestamp) {
+        for tracked in &mut self.tracked {
+            tracked.record.correct_clock(ahead, now);
+        }
     }
 
     fn load(

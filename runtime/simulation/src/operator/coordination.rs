@@ -7,9 +7,8 @@ use kopf_core::election::elector::{ElectionAnswer, ElectionEffect, ElectionIdent
 use kopf_core::object::ObjectView;
 use kopf_core::object::resource_version::ResourceVersion;
 use kopf_core::pause::{PauseChange, PauseState};
-use kopf_core::peering::{
-    ClockReading, OwnPeer, Peer, PeeringAction, Peers, Ties, keepalive, removal,
-};
+use kopf_core::peering::{OwnPeer, Peer, PeeringAction, Peers, Ties, keepalive, removal};
+use kopf_core::time::ClockReading;
 use serde_json::{Value, json};
 
 use crate::server::{Endpoint, ServerEvent, ServerEventType, SimulatedPatch, Verb};

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use kopf_core::handler::watch_selectors::WatchSelectors;
 use kopf_core::machine::request::{PatchContent, PatchEndpoint};
-use kopf_core::peering::{ClockReading, OwnPeer, Peer, PeeringDecision, Peers, removal};
+use kopf_core::peering::{OwnPeer, Peer, PeeringDecision, Peers, removal};
+use kopf_core::time::ClockReading;
 use kube::Client;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};

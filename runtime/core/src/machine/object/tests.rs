@@ -16,6 +16,7 @@ use crate::{
         request::{AnswerNeed, PatchContent},
     },
     object::{patch::apply_merge, resource_version::ResourceVersion},
+    outcome::HandlerFailure,
 };
 
 /// An operator with these handlers, and the memory of one object.
@@ -462,4 +463,111 @@ fn what_a_create_handler_changes_is_handled_as_an_update() {
         _ => ObjectInput::Continue,
     });
     assert_eq!(reasons, [Reason::Create, Reason::Update]);
+}
+
+/// An object whose only handler fails, with a pause of a minute, for itself or by a sub-handler.
+struct FailingHandler {
+    one: OneObject,
+    stored: Value,
+    by_sub_handler: bool,
+}
+
+impl FailingHandler {
+    /// Plays a call; returns how often the handler was called, or its sub-handler.
+    fn call(&mut self, batch: BatchSummary) -> (u32, NextCall) {
+        let (stored, now) = (&mut self.stored, self.one.now.wall);
+        let mut calls = 0;
+        let mut fail = || {
+            calls += 1;
+            Outcome::Error(HandlerFailure::Temporary {
+                message: "not yet".to_owned(),
+                delay: Some(Duration::from_secs(60)),
+            })
+        };
+        let rest = self.one.call(batch, |effect| match effect {
+            ObjectEffect::ParseEvent => ObjectInput::Parsed(Ok(Some(Arc::new(stored.clone())))),
+            ObjectEffect::Call { turn, spec, .. } if self.by_sub_handler => {
+                let id = spec.id.sub("one");
+                let declared = HandlerSpec::new(id.clone(), Trigger::Sub { changing: false });
+                let mut sub = turn.sub(&spec.id, [declared], now);
+                if !sub.due(&Lifecycle::AllAtOnce, 0, now).is_empty() {
+                    sub.finish(&id, fail(), Duration::ZERO, now);
+                }
+                ObjectInput::Called(HandlerCall {
+                    outcome: sub.outcome(Value::Null, now),
+                    writes: ObjectPatch::new(),
+                    subs: vec![sub],
+                })
+            }
+            ObjectEffect::Call { .. } => ObjectInput::Called(HandlerCall {
+                outcome: fail(),
+                writes: ObjectPatch::new(),
+                subs: Vec::new(),
+            }),
+            ObjectEffect::Send(ObjectRequest::Patch {
+                content: PatchContent::Merge(patch),
+                ..
+            }) => {
+                let version = version_of(stored).and_then(|it| it.parse::<u64>().ok());
+                apply_merge(stored, patch);
+                let version = version.map(|it| (it + 1).to_string());
+                stored["metadata"]["resourceVersion"] = json!(version);
+                ObjectInput::Answer(Answer::Object(Arc::new(stored.clone())))
+            }
+            _ => ObjectInput::Continue,
+        });
+        (calls, rest.next)
+    }
+
+    /// Lets time pass, while the clock jumps by this number of seconds.
+    fn pass(&mut self, time: Duration, jump: i64) {
+        let now = &mut self.one.now;
+        now.steady += time;
+        now.wall = now.wall + time + jiff::SignedDuration::from_secs(jump);
+    }
+}
+
+#[test]
+fn a_wait_ends_in_time_though_the_clock_is_set_back() {
+    const HOUR: i64 = 3600;
+    let after = |seconds| NextCall::After(Duration::from_secs(seconds));
+    for by_sub_handler in [false, true] {
+        let mut failing = FailingHandler {
+            one: OneObject::new(&[Trigger::Create]),
+            stored: object(5),
+            by_sub_handler,
+        };
+        failing.pass(Duration::ZERO, HOUR);
+        let begun = batch(EventKind::Changed, 5);
+        assert_eq!(failing.call(begun), (1, after(60)));
+        // The clock is right again, and another client edits the object.
+        failing.pass(Duration::from_secs(20), -HOUR);
+        failing.stored["metadata"]["resourceVersion"] = json!("100");
+        let edited = batch(EventKind::Changed, 100);
+        assert_eq!(failing.call(edited), (0, after(40)));
+        // The record has the right time, also for the next process.
+        failing.one.memory = ObjectMemory::default();
+        failing.pass(Duration::from_secs(40), 0);
+        let listed = batch(EventKind::Listed, 101);
+        assert_eq!(failing.call(listed), (1, after(60)));
+        // Nothing but the planned call follows.
+        failing.pass(Duration::from_secs(60), -HOUR);
+        assert_eq!(failing.call(BatchSummary::default()), (1, after(60)));
+    }
+}
+
+#[test]
+fn a_wait_that_a_clock_in_the_future_has_begun_ends_in_time_after_a_restart() {
+    let mut failing = FailingHandler {
+        one: OneObject::new(&[Trigger::Create]),
+        stored: object(5),
+        by_sub_handler: false,
+    };
+    failing.pass(Duration::ZERO, 3600);
+    failing.call(batch(EventKind::Changed, 5));
+    failing.one.memory = ObjectMemory::default();
+    failing.pass(Duration::ZERO, -3600);
+    let listed = batch(EventKind::Listed, 6);
+    let after = NextCall::After(Duration::from_secs(60));
+    assert_eq!(failing.call(listed), (0, after));
 }

@@ -20,6 +20,7 @@ use crate::{
     },
     object::{ObjectView, patch::ObjectPatch},
     outcome::{Consequence, HandlerFailure, Outcome},
+    time::ClockReading,
     turn::{
         Decision, RemainingWork, Turn, TurnInput, TurnOutcome, decide, sub::SubTurn,
         tracker::HandlerAttempt,
@@ -47,6 +48,8 @@ pub(super) struct HandlerCalls {
     holds: bool,
     /// The epoch of the state: after a pause, another operator may have handled it.
     epoch: u64,
+    /// The clocks by which the waits of the handlers were recorded so far.
+    clocks: ClockReading,
     step: CallStep,
 }
 
@@ -72,7 +75,7 @@ impl<'o, K> ObjectMachine<'o, K> {
     /// may have handled the object meanwhile, and the list after the pause brings it again.
     pub(super) fn next_turn(&mut self, memory: &mut ObjectMemory<K>, now: &Now) {
         let is_of_epoch = now.epoch == self.epoch || planted!(StateOutlastsPause);
-        match self.turn_input(memory) {
+        match self.turn_input(memory, now) {
             Some(input) if now.running && is_of_epoch => self.start_turn(memory, input, now),
             _ => {
                 self.current = None;
@@ -81,7 +84,7 @@ impl<'o, K> ObjectMachine<'o, K> {
         }
     }
 
-    fn turn_input(&self, memory: &ObjectMemory<K>) -> Option<TurnInput> {
+    fn turn_input(&self, memory: &ObjectMemory<K>, now: &Now) -> Option<TurnInput> {
         let current = self.current.as_ref()?;
         let change = self.rules.persistence.observe_change(
             ObjectView::new(current),
@@ -89,12 +92,13 @@ impl<'o, K> ObjectMachine<'o, K> {
             memory.history.unwrap_or_default(),
             self.rules.registry,
         );
-        Some(TurnInput::new(
+        let input = TurnInput::new(
             Arc::clone(current),
             Arc::new(change),
             Arc::clone(self.rules.registry),
             Arc::clone(self.rules.persistence),
-        ))
+        );
+        Some(input.with_clock_ahead(memory.clock_set_back(now)))
     }
 
     fn start_turn(&mut self, memory: &mut ObjectMemory<K>, input: TurnInput, now: &Now) {
@@ -182,6 +186,7 @@ impl<'o, K> ObjectMachine<'o, K> {
                     called: Vec::new(),
                     holds,
                     epoch: now.epoch,
+                    clocks: now.clocks(),
                     step: CallStep::ReportTurn,
                 });
             }
@@ -211,7 +216,7 @@ impl<'o, K> ObjectMachine<'o, K> {
             }
             (CallStep::Call(spec, _), ObjectInput::Called(call)) => {
                 let spec = Arc::clone(spec);
-                calls.made(spec, call, self.rules.default_backoff, now.wall);
+                calls.made(spec, call, self.rules.default_backoff, now);
                 self.phase = Phase::Calls(calls);
             }
             _ => self.phase = Phase::Calls(calls),
@@ -249,7 +254,8 @@ impl<'o, K> ObjectMachine<'o, K> {
     }
 
     /// Writes all effects of a turn as one patch.
-    fn conclude(&mut self, memory: &mut ObjectMemory<K>, calls: HandlerCalls, now: &Now) {
+    fn conclude(&mut self, memory: &mut ObjectMemory<K>, mut calls: HandlerCalls, now: &Now) {
+        calls.correct_clock(now);
         let HandlerCalls {
             turn,
             mut called,
@@ -272,6 +278,8 @@ impl<'o, K> ObjectMachine<'o, K> {
         } else {
             turn.conclude(now.wall, &patch, &mut facts)
         };
+        let waits = matches!(outcome.remaining, RemainingWork::Handlers(Some(_)));
+        memory.set_waiting_since(waits.then(|| now.clocks()));
         let has_facts = !facts.is_empty();
         patch.absorb(facts);
         let mut write = TurnWrite {
@@ -316,7 +324,7 @@ impl<'o, K> ObjectMachine<'o, K> {
         holds: bool,
         now: &Now,
     ) {
-        let input = self.turn_input(memory);
+        let input = self.turn_input(memory, now);
         let decision = input.map(|input| decide(&input, holds, now.wall));
         let Some(Decision::Handle(turn)) = decision else {
             return self.fail(memory, Error::Undecided, now);
@@ -332,6 +340,7 @@ impl<'o, K> ObjectMachine<'o, K> {
             called: Vec::new(),
             holds,
             epoch: now.epoch,
+            clocks: now.clocks(),
             step: CallStep::ReportTurn,
         };
         self.next_call(memory, calls, now);
@@ -385,9 +394,10 @@ impl HandlerCalls {
         spec: Arc<HandlerSpec>,
         call: HandlerCall,
         default_backoff: Duration,
-        now: Timestamp,
+        now: &Now,
     ) {
         self.absorb(&call.subs);
+        self.correct_clock(now);
         let delivers = matches!(&call.outcome, Outcome::Success(result) if !result.is_null());
         let called = CalledHandler {
             spec,
@@ -396,7 +406,16 @@ impl HandlerCalls {
             writes: call.writes,
             subs: call.subs,
         };
-        self.finish(called, false, default_backoff, now);
+        self.finish(called, false, default_backoff, now.wall);
+    }
+
+    /// Keeps the waits of the handlers if the clock was set back since they were recorded.
+    fn correct_clock(&mut self, now: &Now) {
+        let ahead = self.clocks.set_back(&now.clocks());
+        if !ahead.is_zero() {
+            self.turn.correct_clock(ahead, now.wall);
+        }
+        self.clocks = now.clocks();
     }
 
     /// Enters the sub-handlers of a call into the records.

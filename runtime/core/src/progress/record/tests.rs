@@ -103,3 +103,23 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_clock_that_was_ahead_does_not_prolong_a_wait() {
+    let second = |second| Timestamp::from_second(second).expect("a time");
+    let record = |started, delayed| Record {
+        delayed: Some(second(delayed)),
+        ..Record::begin(Reason::Create, second(started))
+    };
+    let corrected = |mut record: Record, ahead| {
+        record.correct_clock(Duration::from_secs(ahead), second(1000));
+        (record.started, record.delayed)
+    };
+    let times = |started, delayed| (second(started), Some(second(delayed)));
+    assert_eq!(corrected(record(900, 4660), 3600), times(900, 1060));
+    assert_eq!(corrected(record(4500, 4660), 3600), times(1000, 1060));
+    assert_eq!(corrected(record(4600, 4660), 0), times(1000, 1060));
+    assert_eq!(corrected(record(900, 4660), 0), times(900, 4660));
+    assert_eq!(corrected(record(1004, 4660), 0), times(1004, 4660));
+    assert_eq!(corrected(record(4660, 4660), 0), times(4660, 4660));
+}
