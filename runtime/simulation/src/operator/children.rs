@@ -145,9 +145,11 @@ impl SimulatedChildren {
         self.known.get(name).is_some_and(|it| it.was_as_desired)
     }
 
-    /// The child does not exist any more, or another one has its name.
-    pub(super) fn forget(&mut self, name: &str) {
-        self.known.remove(name);
+    /// The child with this uid does not exist any more; another one may have its name.
+    pub(super) fn forget(&mut self, name: &str, uid: &str) {
+        if self.known.get(name).is_some_and(|it| it.uid == uid) {
+            self.known.remove(name);
+        }
     }
 
     /// The children of an owner that its last call has not applied.
@@ -188,8 +190,8 @@ impl SimulatedChildren {
     }
 
     /// A deletion of ours begins, or has failed.
-    pub(super) fn set_pruned(&mut self, name: &str, is_pruned: bool) {
-        if let Some(child) = self.known.get_mut(name) {
+    pub(super) fn set_pruned(&mut self, name: &str, uid: &str, is_pruned: bool) {
+        if let Some(child) = self.known.get_mut(name).filter(|it| it.uid == uid) {
             child.is_pruned = is_pruned;
         }
     }

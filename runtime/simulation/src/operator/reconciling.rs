@@ -393,14 +393,14 @@ impl SimulatedOperator {
             call.is_read = meaning == Some(AfterDeletion::Unclear);
             match meaning {
                 None => {}
-                Some(AfterDeletion::Gone) => self.children.forget(&name),
+                Some(AfterDeletion::Gone) => self.children.forget(&name, uid),
                 Some(AfterDeletion::Unclear) => {
                     self.send_child_request(key, &name, get(&name));
                     call.left.push_front((name, uid));
                     return None;
                 }
                 Some(AfterDeletion::Failed) => {
-                    self.children.set_pruned(&name, false);
+                    self.children.set_pruned(&name, uid, false);
                     call.result = Err(format!("{name} cannot be deleted"));
                 }
             }
@@ -416,7 +416,7 @@ impl SimulatedOperator {
             let result = std::mem::replace(&mut call.result, Ok(()));
             return Some(ObjectInput::Pruned(result));
         };
-        self.children.set_pruned(&name, true);
+        self.children.set_pruned(&name, uid, true);
         let verb = Verb::Delete {
             name: Arc::clone(&name),
             preconditions: DeletePreconditions {
@@ -430,8 +430,8 @@ impl SimulatedOperator {
 
     /// A deletion is cut off: it may have been executed.
     pub(super) fn cut_prune(&mut self, call: &SimulatedPrune) {
-        if let Some((name, _)) = call.left.front() {
-            self.children.set_pruned(name, false);
+        if let Some((name, uid)) = call.left.front() {
+            self.children.set_pruned(name, uid, false);
         }
     }
 }
