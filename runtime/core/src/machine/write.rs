@@ -32,7 +32,7 @@ use crate::{
         resource_version::ResourceVersion,
     },
     persistence::Persistence,
-    turn::conflict::{is_cycle_ended, notes_to_keep},
+    turn::conflict::OvertakenWrite,
 };
 
 /// The reaction to a conflict with another writer.
@@ -219,8 +219,7 @@ impl<'o> ObjectWrite<'o> {
         }
     }
 
-    /// The patch has the progress of a cycle: notes of other operators stay, and nothing of it is
-    /// written if one of them has ended the cycle.
+    /// The patch has the progress of a cycle: notes of other operators stay.
     #[must_use]
     pub fn with_progress(mut self, persistence: &'o Persistence) -> Self {
         self.persistence = Some(persistence);
@@ -232,31 +231,40 @@ impl<'o> ObjectWrite<'o> {
         let Some(persistence) = self.persistence else {
             return;
         };
-        let parts = [self.status.as_ref(), self.body.as_ref()];
-        if is_cycle_ended(persistence, &self.first, newer, parts) {
+        let overtaken = OvertakenWrite {
+            persistence,
+            known: &self.first,
+            newer,
+            status: self.status.as_ref(),
+            body: self.body.as_ref(),
+        };
+        if self.status_answer.is_some() && overtaken.has_lost_notes() {
             return self.drop_progress(persistence, newer);
         }
-        for part in [&mut self.status, &mut self.body].into_iter().flatten() {
-            if let Some(kept) = notes_to_keep(persistence, &self.first, newer, part) {
-                apply_merge(part, &Value::Object(kept.merge_patch().clone()));
+        let kept = [&self.status, &self.body].map(|part| {
+            let kept = overtaken.notes_to_keep(part.as_ref()?)?;
+            Some(Value::Object(kept.merge_patch().clone()))
+        });
+        for (part, kept) in [&mut self.status, &mut self.body].into_iter().zip(kept) {
+            if let (Some(part), Some(kept)) = (part, kept) {
+                apply_merge(part, &kept);
             }
         }
     }
 
-    /// Another operator has ended the cycle that this progress belongs to: the next turn decides
-    /// from what that operator has written. What handlers have changed is written all the same.
+    /// Another operator has replaced the first part of this progress: the next turn decides from
+    /// what that operator has written. What handlers have changed is written all the same.
     fn drop_progress(&mut self, persistence: &Persistence, newer: &Value) {
         self.is_progress_dropped = true;
-        // The state after this request is not the last one.
+        self.status = None;
+        // The state after that request is not the last one.
         self.status_answer = None;
-        for part in [&mut self.status, &mut self.body] {
-            *part = part.take().and_then(|mut part| {
-                remove_guard(&mut part);
-                persistence.remove_from_patch(ObjectView::new(newer), &mut part);
-                let is_empty = part.as_object().is_some_and(serde_json::Map::is_empty);
-                (!is_empty).then_some(part)
-            });
-        }
+        self.body = self.body.take().and_then(|mut body| {
+            remove_guard(&mut body);
+            persistence.remove_from_patch(ObjectView::new(newer), &mut body);
+            let is_empty = body.as_object().is_some_and(serde_json::Map::is_empty);
+            (!is_empty).then_some(body)
+        });
     }
 
     fn send(&mut self, phase: WritePhase, now: &Now) {
@@ -406,8 +414,8 @@ impl<'o> ObjectWrite<'o> {
         }
     }
 
-    /// Whether another operator has ended the cycle of the turn, so that the progress of the turn
-    /// was not written.
+    /// Whether another operator has replaced a part of the progress, so that the rest of it was not
+    /// written.
     #[must_use]
     pub fn is_progress_dropped(&self) -> bool {
         self.is_progress_dropped

@@ -5,79 +5,95 @@ use serde_json::Value;
 use crate::{
     handled_states::{HandledStates, RecordStamp},
     handler::HandlerId,
-    object::{ObjectView, patch::ObjectPatch, patch::apply_merge},
+    object::{ObjectView, diff::Baseline, patch::ObjectPatch, patch::apply_merge},
     persistence::Persistence,
 };
 
-/// Whether another operator has ended a cycle between `known` and `newer`, so that the last handled
-/// state is neither the known one nor that of the patch, whose parts these are.
-///
-/// The records and notes of the patch belong to the cycle that has ended. On top of the newer state
-/// they would replace those of the next cycle, and a change that its handlers missed would be lost.
-#[must_use]
-pub fn is_cycle_ended<'a>(
-    persistence: &Persistence,
-    known: &Value,
-    newer: &Value,
-    parts: impl IntoIterator<Item = Option<&'a Value>>,
-) -> bool {
-    let ended = persistence.baseline(ObjectView::new(newer));
-    if ended.is_absent() || ended == persistence.baseline(ObjectView::new(known)) {
-        return false;
-    }
-    let mut written = known.clone();
-    for part in parts.into_iter().flatten() {
-        apply_merge(&mut written, part);
-    }
-    ended != persistence.baseline(ObjectView::new(&written))
+/// A write of progress that was overtaken by another one.
+#[derive(Clone, Copy)]
+pub struct OvertakenWrite<'a> {
+    /// The storages of the progress.
+    pub persistence: &'a Persistence,
+    /// The state that the write was made for.
+    pub known: &'a Value,
+    /// The state that the other write has left.
+    pub newer: &'a Value,
+    /// The merge patch for the status, if that has an endpoint of its own.
+    pub status: Option<&'a Value>,
+    /// The merge patch for the rest.
+    pub body: Option<&'a Value>,
 }
 
-/// What a merge patch needs besides when it is written on top of `newer` instead of `known`: the
-/// notes of handlers that another operator has called meanwhile. Without them, these handlers
-/// would count as called for the present state.
-///
-/// A patch that ends the cycle has handled the state that it stores, and has no notes. It keeps
-/// those of records that it does not know, and leaves: the next turn finds that they were written
-/// with another last handled state, and calls their handlers again.
-#[must_use]
-pub fn notes_to_keep(
-    persistence: &Persistence,
-    known: &Value,
-    newer: &Value,
-    patch: &Value,
-) -> Option<ObjectPatch> {
-    let progress = &persistence.progress;
-    let view = ObjectView::new(newer);
-    let theirs = progress.fetch_handled_states(view)?;
-    let before = progress.fetch_handled_states(ObjectView::new(known));
-    if before.as_ref() == Some(&theirs) {
-        return None;
-    }
-    let mut written = newer.clone();
-    apply_merge(&mut written, patch);
-    let written = ObjectView::new(&written);
-    let salt = view.uid().unwrap_or_default();
-    let base = persistence.baseline(written);
-    let Some(ours) = progress.fetch_handled_states(written) else {
-        let is_left = |(id, stamp): (HandlerId, RecordStamp)| {
-            let record = progress.fetch(&id, written);
-            record.as_ref().and_then(RecordStamp::of) == Some(stamp)
+// === impl OvertakenWrite ===
+
+impl OvertakenWrite<'_> {
+    /// What a part of the write needs besides when it is written on top of the newer state: the
+    /// notes of handlers that another operator has called meanwhile. Without them, these handlers
+    /// would count as called for the present state.
+    ///
+    /// A write that ends the cycle has handled the state that it stores, and has no notes. It keeps
+    /// those of records that it does not know, and leaves: the next turn finds that they were
+    /// written with another last handled state, and calls their handlers again.
+    #[must_use]
+    pub fn notes_to_keep(&self, part: &Value) -> Option<ObjectPatch> {
+        let progress = &self.persistence.progress;
+        let view = ObjectView::new(self.newer);
+        let theirs = progress.fetch_handled_states(view)?;
+        let before = progress.fetch_handled_states(ObjectView::new(self.known));
+        if before.as_ref() == Some(&theirs) {
+            return None;
+        }
+        let written = merged(self.newer, [Some(part)]);
+        let written = ObjectView::new(&written);
+        let Some(ours) = progress.fetch_handled_states(written) else {
+            let is_left = |(id, stamp): (HandlerId, RecordStamp)| {
+                let record = progress.fetch(&id, written);
+                record.as_ref().and_then(RecordStamp::of) == Some(stamp)
+            };
+            let mut stamps = HandledStates::stamps(&theirs).into_iter();
+            return stamps.any(is_left).then(|| {
+                let mut kept = ObjectPatch::new();
+                progress.store_handled_states(Some(&theirs), view, &mut kept);
+                kept
+            });
         };
-        let mut stamps = HandledStates::stamps(&theirs).into_iter();
-        return stamps.any(is_left).then(|| {
-            let mut kept = ObjectPatch::new();
-            progress.store_handled_states(Some(&theirs), view, &mut kept);
-            kept
-        });
-    };
-    let mut notes = HandledStates::decode(&ours, &base, salt)?;
-    let theirs = HandledStates::decode(&theirs, &persistence.baseline(view), salt)?;
-    if !notes.adopt(&theirs, |id| progress.fetch(id, written)) {
-        return None;
+        let salt = view.uid().unwrap_or_default();
+        let mut notes = HandledStates::decode(&ours, &self.base_after(self.known), salt)?;
+        let theirs = HandledStates::decode(&theirs, &self.persistence.baseline(view), salt)?;
+        if !notes.adopt(&theirs, |id| progress.fetch(id, written)) {
+            return None;
+        }
+        let mut kept = ObjectPatch::new();
+        let budget = progress.handled_states_budget(written, &kept);
+        let text = notes.encode(&self.base_after(self.newer), salt, budget);
+        progress.store_handled_states(Some(&text), view, &mut kept);
+        Some(kept)
     }
-    let mut kept = ObjectPatch::new();
-    let budget = progress.handled_states_budget(written, &kept);
-    let text = notes.encode(&base, salt, budget);
-    progress.store_handled_states(Some(&text), view, &mut kept);
-    Some(kept)
+
+    /// Whether another operator has replaced the notes that the status had, before the rest was
+    /// written: with the last handled state that is in the rest, a handler that the notes name
+    /// would count as called for it.
+    #[must_use]
+    pub fn has_lost_notes(&self) -> bool {
+        let notes = |state: &Value| {
+            let view = ObjectView::new(state);
+            self.persistence.progress.fetch_handled_states(view)
+        };
+        let ours = notes(&merged(self.known, [self.status]));
+        ours.is_some() && ours != notes(self.known) && ours != notes(self.newer)
+    }
+
+    /// The last handled state after the write, on top of this state.
+    fn base_after(&self, state: &Value) -> Baseline {
+        let written = merged(state, [self.status, self.body]);
+        self.persistence.baseline(ObjectView::new(&written))
+    }
+}
+
+fn merged<'a>(state: &Value, parts: impl IntoIterator<Item = Option<&'a Value>>) -> Value {
+    let mut merged = state.clone();
+    for part in parts.into_iter().flatten() {
+        apply_merge(&mut merged, part);
+    }
+    merged
 }

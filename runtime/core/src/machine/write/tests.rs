@@ -12,7 +12,7 @@ use crate::{
     handler::HandlerId,
     machine::answer::RequestFailure,
     object::{diff::Baseline, essence::Essence},
-    progress::record::Record,
+    progress::{record::Record, status::StatusProgress},
 };
 
 /// What the write did, one line each.
@@ -87,10 +87,23 @@ fn play(
     rules: WriteRules,
     answers: impl IntoIterator<Item = Answer>,
 ) -> Played {
+    let write = ObjectWrite::new("u", &known(), patch, rules, &start());
+    play_write(write.with_progress(&Persistence::default()), answers)
+}
+
+/// Plays a write with progress in these storages.
+fn play_with(
+    persistence: &Persistence,
+    patch: ObjectPatch,
+    answers: impl IntoIterator<Item = Answer>,
+) -> Played {
+    let write = ObjectWrite::new("u", &known(), patch, RULES, &start());
+    play_write(write.with_progress(persistence), answers)
+}
+
+fn play_write(mut write: ObjectWrite<'_>, answers: impl IntoIterator<Item = Answer>) -> Played {
     let mut answers = answers.into_iter();
     let mut now = start();
-    let persistence = Persistence::default();
-    let mut write = ObjectWrite::new("u", &known(), patch, rules, &now).with_progress(&persistence);
     let mut lines = Vec::new();
     let mut answer = None;
     loop {
@@ -522,10 +535,15 @@ fn an_edit_without_an_answer_was_not_made_if_the_version_is_the_same() {
 
 /// The record of a handler that has finished on a state, with its note.
 fn finished(handlers: &[(&str, i64, Value)]) -> Value {
+    finished_since(&known(), handlers)
+}
+
+/// The same in a cycle that has begun on this state.
+fn finished_since(before: &Value, handlers: &[(&str, i64, Value)]) -> Value {
     let persistence = Persistence::default();
     let (mut patch, mut notes) = (ObjectPatch::new(), HandledStates::default());
-    let (null, before) = (Value::Null, known());
-    let (none, view) = (ObjectView::new(&null), ObjectView::new(&before));
+    let null = Value::Null;
+    let (none, view) = (ObjectView::new(&null), ObjectView::new(before));
     for (id, second, state) in handlers {
         let id = HandlerId::new(id);
         let at = Timestamp::from_second(*second).expect("a time");
@@ -604,34 +622,70 @@ fn handled(state: &Value) -> Value {
 }
 
 #[test]
-fn progress_of_a_cycle_that_another_operator_has_ended_is_not_written() {
+fn notes_of_the_cycle_after_the_own_one_stay() {
     let (early, late) = (json!({"spec": {"b": 0}}), json!({"spec": {"b": 1}}));
-    let mut progress = finished(&[("ours", 1, early.clone())]);
-    let mut end = handled(&early);
-    let mut newer = handled(&late);
-    apply_merge(&mut newer, &finished(&[("theirs", 3, late.clone())]));
-    for patch in [&mut progress, &mut end] {
-        let effect = json!({"metadata": {"labels": {"on": "no"}}});
-        apply_merge(patch, &effect);
-        let answers = [status(409), accepted(7, &newer), accepted(8, &effect)];
-        let played = play(merge(patch.clone()), RULES, answers);
-        let last = played.lines.last().expect("a request");
-        let effects = r#"{"metadata":{"labels":{"on":"no"},"uid":"u","resourceVersion":"7"}}"#;
-        assert_eq!(last, &format!("Object {effects}"));
-    }
+    let ours = finished(&[("ours", 1, early.clone())]);
+    // The other operator has ended the cycle, and has called a handler in the next one.
+    let mut newer = handled(&early);
+    let theirs = [("theirs", 3, late.clone())];
+    apply_merge(&mut newer, &finished_since(&handled(&early), &theirs));
+    let both = [("ours", 1, early.clone()), ("theirs", 3, late)];
+    let both = finished_since(&handled(&early), &both);
+    let answers = [status(409), accepted(7, &newer), accepted(8, &both)];
+    let played = play(merge(ours), RULES, answers);
+    let last = played.lines.last().expect("a request");
+    let note = both["metadata"]["annotations"]["kopf.zalando.org/last-seen-states"].to_string();
+    assert!(last.contains(&note), "{last} has no {note}");
+}
+
+/// The end of a cycle, with progress in the status, that calls for another handler: its notes are
+/// in the status, and the last handled state in an annotation.
+fn end_with_follow_up() -> (Persistence, Value) {
+    let persistence = Persistence {
+        progress: Arc::new(StatusProgress::default()),
+        ..Persistence::default()
+    };
+    let (null, mut patch) = (Value::Null, ObjectPatch::new());
+    let notes = r#"{"base": "x", "states": [], "handlers": {}}"#;
+    let progress = &persistence.progress;
+    progress.store_handled_states(Some(notes), ObjectView::new(&null), &mut patch);
+    let mut end = handled(&json!({"spec": {"b": 0}}));
+    apply_merge(&mut end, &Value::Object(patch.merge_patch().clone()));
+    (persistence, end)
 }
 
 #[test]
-fn progress_alone_is_left_to_the_operator_that_has_ended_the_cycle() {
-    let (early, late) = (json!({"spec": {"b": 0}}), json!({"spec": {"b": 1}}));
-    let in_status = json!({"status": {"kopf": {"progress": {"ours": {"retries": 1}}}}});
-    let mut both = finished(&[("ours", 1, early)]);
-    apply_merge(&mut both, &in_status);
-    for patch in [in_status, both] {
-        let answers = [status(409), accepted(7, &handled(&late))];
-        let played = play(merge(patch), RULES, answers);
-        assert!(matches!(played.result, Ok(WriteResult::Outdated(_))));
-    }
+fn a_last_handled_state_is_not_written_without_the_notes_that_belong_to_it() {
+    let (persistence, mut end) = end_with_follow_up();
+    let status_written = accepted(6, &json!({"status": end["status"].clone()}));
+    let effect = json!({"metadata": {"labels": {"on": "no"}}});
+    let answers = [status_written, status(409), accepted(8, &json!({}))];
+    let played = play_with(&persistence, merge(end.clone()), answers);
+    assert!(matches!(played.result, Ok(WriteResult::Outdated(_))));
+
+    apply_merge(&mut end, &effect);
+    let status_written = accepted(6, &json!({"status": end["status"].clone()}));
+    let newer = accepted(8, &json!({}));
+    let answers = [status_written, status(409), newer, accepted(9, &effect)];
+    let played = play_with(&persistence, merge(end), answers);
+    let last = played.lines.last().expect("a request");
+    let effects = r#"{"metadata":{"labels":{"on":"no"},"uid":"u","resourceVersion":"8"}}"#;
+    assert_eq!(last, &format!("Object {effects}"));
+}
+
+#[test]
+fn a_last_handled_state_whose_notes_are_left_is_written_on_top_of_other_changes() {
+    let (persistence, end) = end_with_follow_up();
+    let status_only = json!({"status": end["status"].clone()});
+    let answers = [
+        accepted(6, &status_only),
+        status(409),
+        accepted(8, &status_only),
+        accepted(9, &end),
+    ];
+    let played = play_with(&persistence, merge(end), answers);
+    let last = played.lines.last().expect("a request");
+    assert!(last.contains("last-handled-configuration"), "{last}");
 }
 
 #[test]
