@@ -6,22 +6,23 @@
 //! the login.
 
 mod credential_pool;
+mod shared_service;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use http::{Request, Response, StatusCode};
+use http::{Request, StatusCode};
 use jiff::Timestamp;
 use kopf_core::handler::HandlerId;
-use kube::Client;
 use kube::client::{Body, ClientBuilder};
 use tokio::sync::watch;
 use tower_service::Service;
 use tracing::{info, warn};
 
 use self::credential_pool::{CredentialOffer, CredentialPool, PooledCredentials};
+use self::shared_service::{CredentialsClient, StreamedResponse};
 use crate::client::backoff::Backoff;
 use crate::index::Indices;
 use crate::operator::hook::login_error::LoginError;
@@ -56,7 +57,7 @@ struct Login {
 }
 
 struct LoginState {
-    pool: CredentialPool<Client>,
+    pool: CredentialPool<CredentialsClient>,
     pauses: Backoff,
     /// True if no request was accepted since the last login.
     unproven: bool,
@@ -117,16 +118,9 @@ impl Authenticator {
     pub(crate) async fn client(
         self: &Arc<Self>,
     ) -> Result<ClientBuilder<AuthenticatedService>, CredentialsExhausted> {
-        let namespace = self
-            .credentials()
-            .await?
-            .client
-            .default_namespace()
-            .to_owned();
-        Ok(ClientBuilder::new(
-            AuthenticatedService(Arc::clone(self)),
-            namespace,
-        ))
+        let credentials = self.credentials().await?;
+        let service = AuthenticatedService(Arc::clone(self));
+        Ok(ClientBuilder::new(service, &*credentials.client.namespace))
     }
 
     /// Waits until no credentials are left.
@@ -141,7 +135,9 @@ impl Authenticator {
     }
 
     /// The best credentials; waits for a login if there are none.
-    async fn credentials(&self) -> Result<PooledCredentials<Client>, CredentialsExhausted> {
+    async fn credentials(
+        &self,
+    ) -> Result<PooledCredentials<CredentialsClient>, CredentialsExhausted> {
         loop {
             let mut ended = self.login.ended.subscribe();
             if let Some(known) = self.login.known() {
@@ -165,7 +161,7 @@ impl Authenticator {
     }
 
     /// Sends a request, and again with other credentials if the API server rejects the first.
-    async fn send(&self, request: Request<Body>) -> Result<Response<Body>, BoxError> {
+    async fn send(&self, request: Request<Body>) -> Result<StreamedResponse, BoxError> {
         let (head, body) = request.into_parts();
         let mut body = Some(body);
         loop {
@@ -176,10 +172,10 @@ impl Authenticator {
             body = sent.try_clone();
             let request = Request::from_parts(head.clone(), sent);
             let sent = credentials.client.send(request).await;
-            let response = sent.map_err(|error| match LoginError::find(&error) {
+            let response = sent.map_err(|error| match LoginError::find(&*error) {
                 // Plugins run again before their tokens expire.
                 Some(error) => BoxError::from(error),
-                None => error.into(),
+                None => error,
             })?;
             if response.status() != StatusCode::UNAUTHORIZED {
                 if !response.status().is_server_error() {
@@ -205,7 +201,7 @@ impl Authenticator {
 
 impl Login {
     /// The best credentials, or the reason why there will be none; `None` before a login.
-    fn known(&self) -> Option<Result<PooledCredentials<Client>, CredentialsExhausted>> {
+    fn known(&self) -> Option<Result<PooledCredentials<CredentialsClient>, CredentialsExhausted>> {
         if let Some(reason) = &*self.exhausted.borrow() {
             return Some(Err(CredentialsExhausted(reason.clone())));
         }
@@ -267,8 +263,8 @@ impl Login {
         &self,
         handler: &HandlerId,
         credentials: Credentials,
-    ) -> Result<(CredentialOffer, Client), String> {
-        let source = handler.to_string();
+    ) -> Result<(CredentialOffer, CredentialsClient), String> {
+        let source = handler.as_str().into();
         let connect_timeout = self.settings.networking.connect_timeout;
         // Reads files, and runs the plugin of a kubeconfig, which may take long.
         let made = tokio::task::spawn_blocking(move || {
@@ -280,7 +276,7 @@ impl Login {
                 tries: credentials.tries(),
             };
             let client = client(credentials, connect_timeout)?;
-            let ends = [offer.expiration, *client.valid_until()];
+            let ends = [offer.expiration, client.valid_until];
             offer.expiration = ends.into_iter().flatten().min();
             Ok::<_, String>((offer, client))
         });
@@ -314,7 +310,7 @@ impl LoginState {
     }
 
     /// The API server has accepted the credentials of a request.
-    fn accepted(&mut self, credentials: &PooledCredentials<Client>) {
+    fn accepted(&mut self, credentials: &PooledCredentials<CredentialsClient>) {
         self.unproven = false;
         self.pauses.reset();
         self.pool.accept(credentials);
@@ -339,18 +335,21 @@ impl Drop for LoginEnd<'_> {
     }
 }
 
-fn client(credentials: Credentials, connect_timeout: Duration) -> Result<Client, String> {
+fn client(
+    credentials: Credentials,
+    connect_timeout: Duration,
+) -> Result<CredentialsClient, String> {
     let mut config = credentials.into_config().map_err(|it| it.to_string())?;
     config.connect_timeout = Some(connect_timeout);
-    Client::try_from(config).map_err(|error| LoginError::describe(&error))
+    CredentialsClient::new(config).map_err(|error| LoginError::describe(&error))
 }
 
 // === impl AuthenticatedService ===
 
 impl Service<Request<Body>> for AuthenticatedService {
-    type Response = Response<Body>;
+    type Response = StreamedResponse;
     type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Response<Body>, BoxError>>;
+    type Future = BoxFuture<'static, Result<StreamedResponse, BoxError>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))

@@ -1,6 +1,7 @@
 //! Chooses the credentials to use: those with the highest priority, neither rejected nor expired.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
@@ -19,7 +20,7 @@ pub(super) struct CredentialPool<C> {
 /// Credentials with the client that uses them.
 #[derive(Debug, Clone)]
 pub(super) struct PooledCredentials<C> {
-    pub(super) source: String,
+    pub(super) source: Arc<str>,
     pub(super) client: C,
     fingerprint: u64,
     priority: i64,
@@ -31,7 +32,7 @@ pub(super) struct PooledCredentials<C> {
 #[derive(Debug, Clone)]
 pub(super) struct CredentialOffer {
     /// The id of the login handler.
-    pub(super) source: String,
+    pub(super) source: Arc<str>,
     pub(super) fingerprint: u64,
     pub(super) priority: i64,
     pub(super) expiration: Option<Timestamp>,
@@ -42,7 +43,7 @@ pub(super) struct CredentialOffer {
 /// Credentials that the API server has rejected since it last accepted them.
 #[derive(Debug)]
 struct RejectedCredentials {
-    source: String,
+    source: Arc<str>,
     fingerprint: u64,
     times: u32,
 }
@@ -112,7 +113,7 @@ impl<C: Clone> CredentialPool<C> {
             self.rejected.remove(oldest);
         }
         self.rejected.push_back(RejectedCredentials {
-            source: source.clone(),
+            source: Arc::clone(source),
             fingerprint: *fingerprint,
             times: 1,
         });
@@ -154,7 +155,7 @@ mod tests {
 
     fn offer(source: &str, fingerprint: u64, priority: i64, end: Option<i64>) -> CredentialOffer {
         CredentialOffer {
-            source: source.to_owned(),
+            source: source.into(),
             fingerprint,
             priority,
             expiration: end.map(at),
