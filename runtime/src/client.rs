@@ -1,5 +1,6 @@
 //! The connection to the API server: authentication, discovery, and requests for one resource.
 
+pub(crate) mod answer;
 pub(crate) mod authentication;
 pub(crate) mod backoff;
 pub(crate) mod discovery;

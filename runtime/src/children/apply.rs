@@ -16,6 +16,7 @@ use super::removal::Deletion;
 use super::store::ConflictNote;
 use super::store::child::{self, ChildEnding, StoredChild};
 use super::{ChildIdentity, Children, OwnedKind};
+use crate::client::answer::answer_text;
 use crate::handler::error::HandlerError;
 use crate::watch::ObjectKey;
 
@@ -274,7 +275,7 @@ impl ChildApplication<'_> {
         let request = requests.patch(name, params, body);
         let mut request = request.map_err(kube::Error::BuildRequest)?;
         request.extensions_mut().insert("patch");
-        self.children.client.request_text(request).await
+        answer_text(&self.children.client, request).await
     }
 
     fn end(&self, applied: Result<String, Refused>) -> Result<ApplyEnd, ApplyFailure> {

@@ -19,6 +19,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
+use crate::client::answer::{answer_stream, answer_text};
 use crate::client::resource::{KindName, KindSpec, ResourceDescription, Scope};
 
 /// The default time for a response; a watch responds at once and then streams.
@@ -279,7 +280,7 @@ impl KindApi {
             ObjectContent::Whole => paths.watch(&params, version),
             ObjectContent::Metadata => paths.watch_metadata(&params, version),
         };
-        self.with_deadline(self.client.request_stream(request.map_err(build)?))
+        self.with_deadline(answer_stream(&self.client, request.map_err(build)?))
             .await
     }
 
@@ -431,12 +432,12 @@ impl KindApi {
     async fn send(&self, request: Request<Vec<u8>>) -> Result<String, Error> {
         // The semaphore is never closed; without a permit the request would only exceed the limit.
         let _permit = self.requests.acquire().await.ok();
-        self.with_deadline(self.client.request_text(request)).await
+        self.with_deadline(answer_text(&self.client, request)).await
     }
 
     async fn send_once(&self, request: Request<Vec<u8>>) -> Result<String, RequestFailure> {
         let _permit = self.requests.acquire().await.ok();
-        let request = self.client.request_text(request);
+        let request = answer_text(&self.client, request);
         match tokio::time::timeout(self.timeout, request).await {
             Ok(answer) => answer.map_err(|error| failure(&error)),
             Err(_) => Err(RequestFailure::TimedOut),
@@ -519,7 +520,7 @@ impl From<kube::Error> for Error {
             409 => Self::Conflict(status.message.clone()),
             410 => Self::Expired,
             400 | 413 | 422 => Self::Invalid(status.message.clone()),
-            429 => Self::Busy {
+            code if code == 429 || (code >= 500 && retry_after(status).is_some()) => Self::Busy {
                 message: status.message.clone(),
                 retry_after: retry_after(status),
             },
