@@ -692,7 +692,7 @@ fn a_last_handled_state_whose_notes_are_left_is_written_on_top_of_other_changes(
 fn the_end_of_a_cycle_whose_answer_was_lost_counts_as_written() {
     let end = handled(&json!({"spec": {"b": 0}}));
     let answers = [lost(), status(409), accepted(6, &end), accepted(6, &end)];
-    let played = play(merge(end.clone()), RULES, answers);
+    let played = play(merge(end), RULES, answers);
     assert!(matches!(played.result, Ok(WriteResult::Written(_))));
     let last = played.lines.last().expect("a request");
     assert!(last.contains("last-handled-configuration"), "{last}");
@@ -702,7 +702,7 @@ fn the_end_of_a_cycle_whose_answer_was_lost_counts_as_written() {
 fn a_last_handled_state_that_others_remove_is_written_again() {
     let end = handled(&json!({"spec": {"b": 0}}));
     let answers = [status(409), accepted(7, &json!({})), accepted(8, &end)];
-    let played = play(merge(end.clone()), RULES, answers);
+    let played = play(merge(end), RULES, answers);
     let last = played.lines.last().expect("a request");
     assert!(last.contains("last-handled-configuration"), "{last}");
 }
