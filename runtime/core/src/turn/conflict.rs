@@ -58,14 +58,17 @@ impl OvertakenWrite<'_> {
             });
         };
         let salt = view.uid().unwrap_or_default();
-        let mut notes = HandledStates::decode(&ours, &self.base_after(self.known), salt)?;
+        let base = self.base_after(self.newer);
+        // Notes that were joined after an earlier conflict have the newer base already.
+        let mut notes = HandledStates::decode(&ours, &self.base_after(self.known), salt)
+            .or_else(|| HandledStates::decode(&ours, &base, salt))?;
         let theirs = HandledStates::decode(&theirs, &self.persistence.baseline(view), salt)?;
         if !notes.adopt(&theirs, |id| progress.fetch(id, written)) {
             return None;
         }
         let mut kept = ObjectPatch::new();
         let budget = progress.handled_states_budget(written, &kept);
-        let text = notes.encode(&self.base_after(self.newer), salt, budget);
+        let text = notes.encode(&base, salt, budget);
         progress.store_handled_states(Some(&text), view, &mut kept);
         Some(kept)
     }

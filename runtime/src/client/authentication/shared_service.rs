@@ -123,8 +123,6 @@ where
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, Ordering};
-
     use futures::future::join_all;
     use http_body_util::{BodyExt as _, Empty};
 
@@ -134,7 +132,7 @@ mod tests {
     #[derive(Default)]
     struct StrictService {
         is_ready: bool,
-        was_busy: AtomicBool,
+        was_busy: bool,
     }
 
     impl Service<Request<Body>> for StrictService {
@@ -143,7 +141,8 @@ mod tests {
         type Future = FutureResponse;
 
         fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-            if !self.was_busy.fetch_xor(true, Ordering::Relaxed) {
+            self.was_busy = !self.was_busy;
+            if self.was_busy {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }

@@ -94,20 +94,15 @@ impl ObjectWrite<'_> {
     }
 
     pub(super) fn newer_for_status(&mut self, answer: Exchanged, now: &Now) {
-        let newer = match answer {
-            Exchanged::Object(newer) => newer,
-            failure => return self.not_read(failure),
-        };
-        self.adapt_progress(&newer);
-        match &mut self.status {
-            Some(status) => {
+        if let Exchanged::Object(newer) = &answer {
+            self.adapt_progress(newer);
+        }
+        match (answer, &mut self.status) {
+            (Exchanged::Object(newer), Some(status)) => {
                 guard(status, self.uid, version(&newer));
                 self.send(WritePhase::Status, now);
             }
-            None => {
-                self.known = newer;
-                self.go_on_with_body(now);
-            }
+            (failure, _) => self.not_read(failure),
         }
     }
 

@@ -638,6 +638,33 @@ fn notes_of_the_cycle_after_the_own_one_stay() {
     assert!(last.contains(&note), "{last} has no {note}");
 }
 
+#[test]
+fn notes_stay_though_a_write_loses_twice_against_the_cycle_after_its_own() {
+    let (early, late) = (json!({"spec": {"b": 0}}), json!({"spec": {"b": 1}}));
+    let all = [
+        ("ours", 1, early.clone()),
+        ("theirs", 3, late.clone()),
+        ("then", 4, late),
+    ];
+    let after = |handlers: &[(&str, i64, Value)]| {
+        let mut state = handled(&early);
+        apply_merge(&mut state, &finished_since(&handled(&early), handlers));
+        state
+    };
+    let answers = [
+        status(409),
+        accepted(7, &after(&all[1..2])),
+        status(409),
+        accepted(8, &after(&all[1..])),
+        accepted(9, &after(&all)),
+    ];
+    let played = play(merge(finished(&all[..1])), RULES, answers);
+    let last = played.lines.last().expect("a request");
+    let wanted = after(&all);
+    let note = wanted["metadata"]["annotations"]["kopf.zalando.org/last-seen-states"].to_string();
+    assert!(last.contains(&note), "{last} has no {note}");
+}
+
 /// The end of a cycle, with progress in the status, that calls for another handler: its notes are
 /// in the status, and the last handled state in an annotation.
 fn end_with_follow_up() -> (Persistence, Value) {
