@@ -9,7 +9,13 @@ use hyper::body::{Bytes, Frame};
 use super::{BodyError, ConnectionCut, ProxyBody};
 
 enum Truncated {
-    Passing { body: ProxyBody, lines_left: usize },
+    Passing {
+        body: ProxyBody,
+        lines_left: usize,
+    },
+    /// The last part is with hyper, which would drop it with the connection if the error came at
+    /// once: while the body has nothing to give, hyper writes what it has.
+    Flushing,
     Cutting,
     Over,
 }
@@ -56,6 +62,11 @@ impl hyper::body::Body for Truncated {
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match &mut *self {
             Self::Over => Poll::Ready(None),
+            Self::Flushing => {
+                *self = Self::Cutting;
+                context.waker().wake_by_ref();
+                Poll::Pending
+            }
             Self::Cutting => {
                 *self = Self::Over;
                 Poll::Ready(Some(Err(Box::new(ConnectionCut))))
@@ -71,7 +82,7 @@ impl hyper::body::Body for Truncated {
                 };
                 let (passed, cut) = split(&data, lines_left);
                 if cut {
-                    *self = Self::Cutting;
+                    *self = Self::Flushing;
                 }
                 Poll::Ready(Some(Ok(Frame::data(passed))))
             }

@@ -115,6 +115,27 @@ async fn a_truncated_watch_delivers_complete_events_and_then_ends() -> TestResul
 }
 
 #[tokio::test]
+async fn a_truncated_watch_delivers_complete_events_that_come_at_once() -> TestResult {
+    let (_sandbox, proxy, widgets) = proxied("at-once").await?;
+    let start = widgets.api().list(&ListParams::default()).await?;
+    let version = start.metadata.resource_version.unwrap_or_default();
+    for name in ["one", "two", "three"] {
+        widgets.create(name, json!({})).await?;
+    }
+
+    for round in 0..50 {
+        proxy.once(RequestMatch::any().watches(), Fault::TruncateAfter(2));
+        let events = widgets
+            .api()
+            .watch(&WatchParams::default(), &version)
+            .await?;
+        let seen = events.filter(|event| future::ready(event.is_ok()));
+        assert_eq!(seen.count().await, 2, "round {round}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn cut_all_ends_open_watches_and_clear_faults_removes_faults() -> TestResult {
     let (_sandbox, proxy, widgets) = proxied("cutting").await?;
     let events = widgets.api().watch(&WatchParams::default(), "0").await?;
