@@ -15,6 +15,7 @@ use kube::api::{
     ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions,
 };
 use kube::{Api, ResourceExt as _};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_rustls::rustls::crypto;
 
@@ -28,6 +29,9 @@ pub(super) const TOKEN: HeaderName = HeaderName::from_static("kopf-page-token");
 
 const TOKEN_BYTES: usize = 16;
 
+/// How often an edit is tried while others write the object.
+const ATTEMPTS: usize = 5;
+
 /// The edits of a page, for those who know the token.
 #[derive(Debug)]
 pub(super) struct PageEdits {
@@ -39,12 +43,20 @@ pub(super) struct PageEdits {
 pub(super) enum PageEdit {
     /// Removes the delays of all handlers that wait for their next attempt.
     Retry,
-    /// Replaces the spec of the object, unless it has changed since this version.
+    /// Replaces the spec of the object, unless it is no longer the one that the user saw.
     Apply {
-        version: String,
+        seen: Value,
         spec: Value,
     },
     Delete,
+}
+
+/// A spec as the user saw it and as it shall be: texts, because numbers of a browser are less
+/// exact than those of Kubernetes.
+#[derive(Debug, Deserialize)]
+struct EditedSpec {
+    seen: String,
+    spec: String,
 }
 
 /// The reason for which an object was not edited.
@@ -56,8 +68,12 @@ pub(super) enum Error {
     UnknownKind,
     #[error("no handler of the object waits for its next attempt")]
     NothingWaits,
-    #[error("write the edit as {{\"version\": …, \"spec\": …}}")]
+    #[error("write the edit as {{\"seen\": …, \"spec\": …}}, with texts of two specs")]
     InvalidEdit,
+    #[error("the spec is not JSON: {0}")]
+    InvalidSpec(#[source] serde_json::Error),
+    #[error("the spec has changed meanwhile: open it again, and edit the present one")]
+    SpecChanged,
     #[error("contents of Secrets are neither shown nor edited here")]
     Secret,
     #[error(transparent)]
@@ -102,59 +118,84 @@ impl PageEdit {
         match action {
             "retry" => Some(Ok(Self::Retry)),
             "delete" => Some(Ok(Self::Delete)),
-            "apply" => Some(Self::apply(body).ok_or(Error::InvalidEdit)),
+            "apply" => Some(Self::apply(body)),
             _ => None,
         }
     }
 
-    fn apply(body: &[u8]) -> Option<Self> {
-        let mut body: Value = serde_json::from_slice(body).ok()?;
-        Some(Self::Apply {
-            version: body["version"].as_str()?.to_owned(),
-            spec: body.get_mut("spec")?.take(),
+    fn apply(body: &[u8]) -> Result<Self, Error> {
+        let body: EditedSpec = serde_json::from_slice(body).map_err(|_| Error::InvalidEdit)?;
+        Ok(Self::Apply {
+            seen: serde_json::from_str(&body.seen).map_err(|_| Error::InvalidEdit)?,
+            spec: serde_json::from_str(&body.spec).map_err(Error::InvalidSpec)?,
         })
     }
 }
 
-/// The spec of an object and its version, to be edited.
+/// The text of the spec of an object, to be edited.
 pub(super) async fn source(parts: &RunningParts, object: &ObjectDetail) -> Result<Value, Error> {
     let kind = kind_of(parts, object)?;
     if is_secret(&kind) {
         return Err(Error::Secret);
     }
     let found = api(&kind, object).get(&object.summary.name).await?;
-    let spec = found.data.get("spec").cloned().unwrap_or_default();
-    Ok(json!({"version": found.metadata.resource_version, "spec": spec}))
+    let spec = serde_json::to_string_pretty(&found.data["spec"]);
+    Ok(json!({"spec": spec.map_err(kube::Error::SerdeError)?}))
 }
 
-/// Makes an edit.
+/// Makes an edit, and again while others write the object between its read and its write, as
+/// this operator itself does when it handles the object.
 pub(super) async fn make(
     parts: &RunningParts,
     object: &ObjectDetail,
     edit: PageEdit,
 ) -> Result<(), Error> {
     let kind = kind_of(parts, object)?;
-    let (api, name) = (api(&kind, object), &*object.summary.name);
+    for _ in 1..ATTEMPTS {
+        match try_to_make(&kind, object, &edit).await {
+            Err(Error::Refused(kube::Error::Api(status))) if status.is_conflict() => {}
+            made => return made,
+        }
+    }
+    try_to_make(&kind, object, &edit).await
+}
+
+async fn try_to_make(
+    kind: &HandledKind,
+    object: &ObjectDetail,
+    edit: &PageEdit,
+) -> Result<(), Error> {
+    let (api, name) = (api(kind, object), &*object.summary.name);
+    let uid = &*object.summary.uid;
     match edit {
         PageEdit::Delete => {
             let only = Preconditions {
-                uid: Some(object.summary.uid.to_string()),
+                uid: Some(uid.to_owned()),
                 ..Preconditions::default()
             };
             let deletion = DeleteParams::default().preconditions(only);
             api.delete(name, &deletion).await?;
+            Ok(())
         }
-        PageEdit::Apply { .. } if is_secret(&kind) => return Err(Error::Secret),
-        PageEdit::Apply { version, spec } => {
-            // A former version is a conflict.
-            let mut edited = api.get(name).await?;
-            edited.metadata.uid = Some(object.summary.uid.to_string());
-            edited.metadata.resource_version = Some(version);
-            edited.data["spec"] = spec;
-            api.replace(name, &PostParams::default(), &edited).await?;
-        }
-        PageEdit::Retry => retry(&kind, &api, name).await?,
+        PageEdit::Apply { .. } if is_secret(kind) => Err(Error::Secret),
+        PageEdit::Apply { seen, spec } => apply(&api, (name, uid), seen, spec).await,
+        PageEdit::Retry => retry(kind, &api, name).await,
     }
+}
+
+/// Replaces a spec that is still the one that the user saw.
+async fn apply(
+    api: &Api<DynamicObject>,
+    (name, uid): (&str, &str),
+    seen: &Value,
+    spec: &Value,
+) -> Result<(), Error> {
+    let mut found = api.get(name).await?;
+    if found.metadata.uid.as_deref() != Some(uid) || found.data["spec"] != *seen {
+        return Err(Error::SpecChanged);
+    }
+    found.data["spec"] = spec.clone();
+    api.replace(name, &PostParams::default(), &found).await?;
     Ok(())
 }
 
@@ -264,21 +305,26 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_has_a_version_and_a_spec() {
+    fn an_edit_has_the_texts_of_two_specs() {
         let edit = |action, body: &str| PageEdit::of(action, body.as_bytes());
         let applied = PageEdit::Apply {
-            version: "7".to_owned(),
+            seen: json!({"size": 9_007_199_254_740_993_u64}),
             spec: json!({"size": 1}),
         };
-        let body = r#"{"version": "7", "spec": {"size": 1}}"#;
+        let body = r#"{"seen": "{\"size\": 9007199254740993}", "spec": "{\"size\": 1}"}"#;
         assert_eq!(edit("apply", body).unwrap().unwrap(), applied);
-        for body in [
-            "",
-            "{}",
-            r#"{"version": 7, "spec": {}}"#,
-            r#"{"version": "7"}"#,
+        for (body, message) in [
+            ("", "write the edit as"),
+            ("{}", "write the edit as"),
+            (r#"{"seen": {}, "spec": {}}"#, "write the edit as"),
+            (r#"{"seen": "{}"}"#, "write the edit as"),
+            (
+                r#"{"seen": "{}", "spec": "{size: 1}"}"#,
+                "the spec is not JSON: key must be",
+            ),
         ] {
-            assert!(edit("apply", body).unwrap().is_err(), "{body}");
+            let refusal = edit("apply", body).unwrap().unwrap_err().to_string();
+            assert!(refusal.starts_with(message), "{body}: {refusal}");
         }
         assert!(edit("other", "").is_none());
         assert_eq!(edit("retry", "").unwrap().unwrap(), PageEdit::Retry);

@@ -2,7 +2,7 @@
 
 // All texts come from objects and handlers: they are set as text, never as HTML.
 const by = (id) => document.getElementById(id);
-const state = { page: 0, pages: 1, version: "", timer: null, wanted: false, busy: false };
+const state = { page: 0, pages: 1, seen: "", timer: null, wanted: false, busy: false };
 
 function make(name, text, className) {
   const element = document.createElement(name);
@@ -236,14 +236,14 @@ async function report(work, done) {
 
 async function openEditor() {
   const source = await edit("source");
-  state.version = source.version;
-  by("spec").value = JSON.stringify(source.spec, null, 2);
+  state.seen = source.spec;
+  by("spec").value = source.spec;
   by("editor").hidden = false;
   by("spec").focus();
 }
 
 async function apply() {
-  await edit("apply", { version: state.version, spec: JSON.parse(by("spec").value) });
+  await edit("apply", { seen: state.seen, spec: by("spec").value });
   by("editor").hidden = true;
 }
 

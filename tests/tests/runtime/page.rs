@@ -317,8 +317,14 @@ async fn edits_need_the_option_and_the_token_and_the_own_origin() -> TestResult 
         .send(&format!("GET {path}/source"), &own)
         .await?
         .json();
-    assert_eq!(source["spec"], json!({"do": "retry", "size": 1}));
-    let edited = json!({"version": source["version"], "spec": {"do": "", "size": 3}}).to_string();
+    let seen = source["spec"].as_str().unwrap_or_default();
+    let spec: Value = serde_json::from_str(seen)?;
+    assert_eq!(spec, json!({"do": "retry", "size": 1}));
+    // The operator writes the object all the time, but it leaves the spec as it is.
+    let note = json!({"metadata": {"annotations": {"other": "note"}}});
+    fixture.widgets.merge("one", note).await?;
+    let spec = json!({"do": "", "size": 3}).to_string();
+    let edited = json!({"seen": seen, "spec": spec}).to_string();
     let length = format!("Content-Length: {}", edited.len());
     let apply = [&*host, &*origin, &*token, &*length];
     let applied = operator
@@ -331,6 +337,11 @@ async fn edits_need_the_option_and_the_token_and_the_own_origin() -> TestResult 
         .send_with(&format!("POST {path}/apply"), &apply, &edited)
         .await?;
     assert_eq!(outdated.status, 409, "{}", outdated.body);
+    assert!(
+        outdated.body.contains("has changed meanwhile"),
+        "{}",
+        outdated.body
+    );
     assert_eq!(operator.send(&delete, &own).await?.status, 200);
     fixture.widgets.wait_gone("one").await
 }
