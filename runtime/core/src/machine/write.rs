@@ -111,6 +111,8 @@ pub struct ObjectWrite<'o> {
     edits: Vec<PatchFn>,
     /// The storages of the progress in the patch.
     persistence: Option<&'o Persistence>,
+    /// The state with whose last handled state the notes in the patch are encoded.
+    noted: Arc<Value>,
     is_progress_dropped: bool,
     /// Both parts of the patch, if the object was as expected and not decoded between them.
     both: Option<Value>,
@@ -205,6 +207,7 @@ impl<'o> ObjectWrite<'o> {
             body: requests.body,
             edits: requests.edits,
             persistence: None,
+            noted: Arc::clone(known),
             is_progress_dropped: false,
             both: None,
             status_answer: None,
@@ -227,13 +230,14 @@ impl<'o> ObjectWrite<'o> {
     }
 
     /// Another writer was faster, and has left this state.
-    fn adapt_progress(&mut self, newer: &Value) {
+    fn adapt_progress(&mut self, newer: &Arc<Value>) {
         let Some(persistence) = self.persistence else {
             return;
         };
         let overtaken = OvertakenWrite {
             persistence,
             known: &self.first,
+            noted: &self.noted,
             newer,
             status: self.status.as_ref(),
             body: self.body.as_ref(),
@@ -248,6 +252,7 @@ impl<'o> ObjectWrite<'o> {
         for (part, kept) in [&mut self.status, &mut self.body].into_iter().zip(kept) {
             if let (Some(part), Some(kept)) = (part, kept) {
                 apply_merge(part, &kept);
+                self.noted = Arc::clone(newer);
             }
         }
     }

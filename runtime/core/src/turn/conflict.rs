@@ -16,6 +16,9 @@ pub struct OvertakenWrite<'a> {
     pub persistence: &'a Persistence,
     /// The state that the write was made for.
     pub known: &'a Value,
+    /// The state with whose last handled state the notes in the write are encoded: `known`, or
+    /// the newer one after an earlier conflict.
+    pub noted: &'a Value,
     /// The state that the other write has left.
     pub newer: &'a Value,
     /// The merge patch for the status, if that has an endpoint of its own.
@@ -59,9 +62,7 @@ impl OvertakenWrite<'_> {
         };
         let salt = view.uid().unwrap_or_default();
         let base = self.base_after(self.newer);
-        // Notes that were joined after an earlier conflict have the newer base already.
-        let mut notes = HandledStates::decode(&ours, &self.base_after(self.known), salt)
-            .or_else(|| HandledStates::decode(&ours, &base, salt))?;
+        let mut notes = HandledStates::decode(&ours, &self.base_after(self.noted), salt)?;
         let theirs = HandledStates::decode(&theirs, &self.persistence.baseline(view), salt)?;
         if !notes.adopt(&theirs, |id| progress.fetch(id, written)) {
             return None;
