@@ -40,6 +40,9 @@ use crate::task::heartbeat::Heartbeat;
 /// The longest wait of a ready object for the rest of its group.
 const GROUP_WAIT: Duration = Duration::from_millis(20);
 
+/// The most items and finished objects that are taken before the queue looks at all the rest again.
+const TAKEN_AT_ONCE: usize = 64;
+
 /// The interval of the heartbeats of the queue and of the scheduler of timers.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(1);
 
@@ -107,8 +110,10 @@ pub(crate) async fn run<P: Processor>(
     let mut queue = Queue::new(processor, limits, pause_gate.clone(), health.metrics);
     let mut heartbeat_interval = tokio::time::interval(HEARTBEAT);
     let mut group_wait = std::pin::pin!(tokio::time::sleep(GROUP_WAIT));
+    let mut stopped = std::pin::pin!(shutdown.stop.cancelled());
     loop {
         queue.follow_pauses();
+        queue.take_present(&mut items);
         let running = !queue.objects.is_paused();
         let epoch = queue.objects.epoch();
         let waiting = running && !queue.waiting.ready.is_empty();
@@ -119,7 +124,7 @@ pub(crate) async fn run<P: Processor>(
         let permits = queue.permits.acquire(group);
         tokio::select! {
             biased;
-            () = shutdown.stop.cancelled() => break,
+            () = &mut stopped => break,
             _ = heartbeat_interval.tick() => {
                 health.heartbeat.within(HEARTBEAT);
                 // Incomplete lists have a warning of their own.
@@ -181,6 +186,20 @@ impl<P: Processor> Queue<P> {
         let now = self.reading();
         self.objects
             .follow_pauses(&self.processor, &mut self.waiting, now);
+    }
+
+    /// Takes what is there already. To wait for each item alone would register with all other
+    /// sources first, which costs more than the item.
+    fn take_present(&mut self, items: &mut mpsc::Receiver<(P::Key, P::QueueItem)>) {
+        for _ in 0..TAKEN_AT_ONCE {
+            if let Some(finished) = self.workers.already_finished() {
+                self.finished(finished);
+            } else if let Ok((key, item)) = items.try_recv() {
+                self.push(key, item);
+            } else {
+                break;
+            }
+        }
     }
 
     fn push(&mut self, key: P::Key, item: P::QueueItem) {

@@ -138,8 +138,12 @@ impl Authenticator {
     async fn credentials(
         &self,
     ) -> Result<PooledCredentials<CredentialsClient>, CredentialsExhausted> {
+        if let Some(known) = self.login.known() {
+            return known;
+        }
         loop {
             let mut ended = self.login.ended.subscribe();
+            // A login may have ended before this value could see it.
             if let Some(known) = self.login.known() {
                 return known;
             }

@@ -84,19 +84,27 @@ impl<P: Processor> Workers<P> {
         loop {
             tokio::select! {
                 biased;
-                Some(WorkerReport { worker, finished }) = self.reports.recv() => {
-                    self.working -= 1;
-                    if self.idle.len() < self.limits.permits {
-                        self.idle.push(worker);
-                    }
-                    return finished;
-                }
+                Some(report) = self.reports.recv() => return self.reported(report),
                 Some(Err(lost)) = self.tasks.join_next() => {
                     self.working -= 1;
                     error!("a worker panicked or was cancelled: {lost}");
                 }
             }
         }
+    }
+
+    /// The next object whose processing has ended before now.
+    pub(super) fn already_finished(&mut self) -> Option<FinishedWork<P>> {
+        let report = self.reports.try_recv().ok()?;
+        Some(self.reported(report))
+    }
+
+    fn reported(&mut self, report: WorkerReport<P>) -> FinishedWork<P> {
+        self.working -= 1;
+        if self.idle.len() < self.limits.permits {
+            self.idle.push(report.worker);
+        }
+        report.finished
     }
 
     /// Lets busy workers finish within this time.
