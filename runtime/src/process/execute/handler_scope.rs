@@ -1,5 +1,6 @@
 //! The scope of a handler call: the object, and the services of the operator.
 
+use std::fmt;
 use std::sync::Arc;
 
 use kopf_core::selection::DiscoveredResource;
@@ -62,8 +63,9 @@ impl HandlerScope {
         LogPoster::of(self.services.poster.as_ref(), &self.subject)
     }
 
-    /// Posts an event about the handling, if the settings ask for it.
-    pub(crate) fn post_progress(&self, progress: ProgressEvent, message: &str) {
+    /// Posts an event about the handling, if the settings ask for it: by default they do not for
+    /// successes, which then need no message.
+    pub(crate) fn post_progress(&self, progress: ProgressEvent, message: impl fmt::Display) {
         let (least, level, severity, reason) = match progress {
             ProgressEvent::Success => (
                 ProgressPosting::Everything,
@@ -89,7 +91,7 @@ impl HandlerScope {
             && poster.settings().wanted_progress() >= least
             && poster.wants(level)
         {
-            poster.post(&self.subject, &severity, reason, message);
+            poster.post(&self.subject, &severity, reason, message.to_string());
         }
     }
 }

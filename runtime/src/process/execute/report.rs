@@ -59,9 +59,9 @@ pub(crate) fn report_call(finished: &FinishedCall<'_>, scope: &HandlerScope) {
         }
         Outcome::Success(_) if finished.spec.trigger == Trigger::Index => {}
         Outcome::Success(_) => {
-            let message = format!("{noun} '{id}' succeeded.");
-            info!("{message}");
-            scope.post_progress(ProgressEvent::Success, &message);
+            info!("{noun} '{id}' succeeded.");
+            let message = format_args!("{noun} '{id}' succeeded.");
+            scope.post_progress(ProgressEvent::Success, message);
         }
         Outcome::Waiting { .. } => {}
         Outcome::Error(failure) => {
@@ -69,7 +69,7 @@ pub(crate) fn report_call(finished: &FinishedCall<'_>, scope: &HandlerScope) {
             error!("{message}");
             // An index function does nothing to the object, so no event is posted.
             if finished.spec.trigger != Trigger::Index {
-                scope.post_progress(ProgressEvent::Failure, &message);
+                scope.post_progress(ProgressEvent::Failure, message);
             }
         }
     }
@@ -150,12 +150,12 @@ pub(crate) fn report_cycle_end(reason: Reason, conclusion: &TurnOutcome, scope: 
     if succeeded + failed == 0 {
         return;
     }
-    let tally = format!("{what} is processed: {succeeded} succeeded; {failed} failed.");
-    info!("{tally}");
+    info!("{what} is processed: {succeeded} succeeded; {failed} failed.");
     if *failed == 0 {
         scope.post_progress(ProgressEvent::Finished, "All handlers succeeded.");
     } else {
-        scope.post_progress(ProgressEvent::Finished, &tally);
+        let tally = format_args!("{what} is processed: {succeeded} succeeded; {failed} failed.");
+        scope.post_progress(ProgressEvent::Finished, tally);
     }
 }
 
