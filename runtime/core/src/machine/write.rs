@@ -296,14 +296,14 @@ impl<'o> ObjectWrite<'o> {
 
     fn answered(&mut self, answer: Answer, now: &Now) {
         let on_forbidden = match self.phase {
-            WritePhase::NewerForStatus | WritePhase::NewerForEdit { .. } => {
-                OnForbidden::RetryForEver
-            }
+            // Without the answer an edit might be made twice.
+            WritePhase::NewerForStatus
+            | WritePhase::NewerForEdit { .. }
+            | WritePhase::IsEdited { .. } => OnForbidden::RetryForEver,
             // A forbidden object is one that exists.
-            WritePhase::IsStatusServed
-            | WritePhase::Rejected(_)
-            | WritePhase::Conflict
-            | WritePhase::IsEdited { .. } => OnForbidden::Reject,
+            WritePhase::IsStatusServed | WritePhase::Rejected(_) | WritePhase::Conflict => {
+                OnForbidden::Reject
+            }
             _ => self.rules.on_forbidden,
         };
         if planted!(SuccessBeforeAnswer)

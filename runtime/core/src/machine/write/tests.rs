@@ -378,6 +378,18 @@ fn an_edit_that_was_written_and_changed_again_is_found_by_the_state_after_it() {
     assert_eq!(found.lines.last().map(String::as_str), Some("next after 5"));
     assert!(matches!(found.result, Ok(WriteResult::Written(_))));
 
+    // The permission to watch may come back.
+    let answers = [
+        lost(),
+        status(422),
+        accepted(9, &newest),
+        status(403),
+        accepted(6, &first),
+    ];
+    let found = play(counting_edit(), rules, answers);
+    assert_eq!(found.lines.last().map(String::as_str), Some("next after 5"));
+    assert!(matches!(found.result, Ok(WriteResult::Written(_))));
+
     let other = json!({"spec": {"count": 4}});
     let again = json!({"spec": {"count": 8}});
     let answers = [
