@@ -12,6 +12,7 @@ mod overlap;
 mod repeated;
 #[cfg(test)]
 mod samples;
+mod story;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

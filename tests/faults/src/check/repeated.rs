@@ -1,7 +1,7 @@
 //! Nothing is repeated: a handler is not called again for a state on which its end was recorded.
 
 use super::calls::{Call, Calls, scope};
-use super::{BrokenClaim, Claim, Evidence};
+use super::{BrokenClaim, Claim, Evidence, story};
 use crate::clock::SECOND;
 use crate::operators::{OperatorLife, OperatorRole};
 use crate::workload::{GILDED, NOTICED, PARTS, RECONCILED, RESUMED, STEADY, SUBS, TICK};
@@ -32,8 +32,9 @@ pub(super) fn check(evidence: &Evidence, calls: &Calls<'_>) -> Vec<BrokenClaim> 
             };
             if let Some(reason) = repetition(evidence, calls, first, second) {
                 let (name, edit) = (&first.begin.name, first.begin.state.edit);
+                let story = story::lines(evidence, uid, first.begin.at, second.begin.at);
                 broken.push(Claim::NothingRepeated.broken(format!(
-                    "{name} ({uid}): `{handler}` ended on edit {edit} at version {} and was called for it again at version {}: {reason}",
+                    "{name} ({uid}): `{handler}` ended on edit {edit} at version {} and was called for it again at version {}: {reason}{story}",
                     first.begin.version, second.begin.version
                 )));
             }
