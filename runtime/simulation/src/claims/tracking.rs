@@ -101,8 +101,9 @@ pub(super) struct TrackedObject {
     overwritten: bool,
     /// Whether a write of a process was executed after its end.
     pub(super) written_after_end: bool,
-    /// The conflicts of each process since its last write.
-    conflicts: BTreeMap<Sender, u32>,
+    /// The writes that each process has sent since one of them was executed: not more than these
+    /// were conflicts for it, some of which no API server has seen.
+    unexecuted: BTreeMap<Sender, u32>,
     /// The executed writes of records: when, and of which process.
     records: Vec<(VirtualTime, usize)>,
 }
@@ -247,13 +248,14 @@ impl TrackedObjects {
         if let Some(written) = self.stopping.get_mut(&sender).filter(|_| has_records) {
             written.insert(uid.to_owned());
         }
-        let object = self.objects.get(uid);
-        let conflicts = object.and_then(|it| it.conflicts.get(&sender));
+        let object = self.objects.entry(uid.to_owned()).or_default();
+        let unexecuted = object.unexecuted.entry(sender).or_default();
         let write = SentWrite {
             uid: uid.to_owned(),
             has_records,
-            is_forced: conflicts.is_some_and(|it| *it >= MOST_CONFLICTS),
+            is_forced: *unexecuted >= MOST_CONFLICTS,
         };
+        *unexecuted += 1;
         self.sent.insert((sender, call), write);
     }
 
@@ -294,11 +296,8 @@ impl TrackedObjects {
         object.writes += 1;
         object.changes += u32::from(landed.changed && write.has_records);
         object.check_bounds(setup, &write.uid, bounds)?;
-        let conflicts = object.conflicts.entry(landed.sender).or_default();
-        match landed.answer.code {
-            409 => *conflicts += 1,
-            code if code < 300 => *conflicts = 0,
-            _ => {}
+        if landed.answer.is_success() {
+            object.unexecuted.remove(&landed.sender);
         }
         let Some(answer) = landed
             .answer
@@ -413,7 +412,9 @@ impl TrackedObjects {
         let view = ObjectView::new(object);
         let uid = view.uid().unwrap_or_default();
         let runs = |(by, of, _): &&(Sender, String, usize)| *by == sender && of == uid;
-        if let Some((_, _, at)) = self.background.iter().find(runs) {
+        let running = self.background.iter().find(runs);
+        // Nobody can take back a request from before a pause.
+        if let Some((_, _, at)) = running.filter(|_| !self.is_removed_late(sender, uid)) {
             let details = format!("daemon or timer {at} of {uid}");
             let claim = "an object is not released before its daemons have stopped";
             return Err(Violation::new(claim, details));
