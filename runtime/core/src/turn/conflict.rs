@@ -30,9 +30,10 @@ pub struct OvertakenWrite<'a> {
 // === impl OvertakenWrite ===
 
 impl OvertakenWrite<'_> {
-    /// What a part of the write needs besides when it is written on top of the newer state: the
-    /// notes of handlers that another operator has called meanwhile. Without them, these handlers
-    /// would count as called for the present state.
+    /// What a part of the write needs besides when it is written on top of the newer state: notes
+    /// that can be read with the newer last handled state, and with them those of handlers that
+    /// another operator has called meanwhile. Without them, handlers would count as called for the
+    /// present state, or be called again.
     ///
     /// A write that ends the cycle has handled the state that it stores, and has no notes. It keeps
     /// those of records that it does not know, and leaves: the next turn finds that they were
@@ -41,30 +42,25 @@ impl OvertakenWrite<'_> {
     pub fn notes_to_keep(&self, part: &Value) -> Option<ObjectPatch> {
         let progress = &self.persistence.progress;
         let view = ObjectView::new(self.newer);
-        let theirs = progress.fetch_handled_states(view)?;
+        let theirs = progress.fetch_handled_states(view);
         let before = progress.fetch_handled_states(ObjectView::new(self.known));
-        if before.as_ref() == Some(&theirs) {
-            return None;
-        }
+        let news = theirs.as_ref().filter(|_| theirs != before);
         let written = merged(self.newer, [Some(part)]);
         let written = ObjectView::new(&written);
         let Some(ours) = progress.fetch_handled_states(written) else {
-            let is_left = |(id, stamp): (HandlerId, RecordStamp)| {
-                let record = progress.fetch(&id, written);
-                record.as_ref().and_then(RecordStamp::of) == Some(stamp)
-            };
-            let mut stamps = HandledStates::stamps(&theirs).into_iter();
-            return stamps.any(is_left).then(|| {
-                let mut kept = ObjectPatch::new();
-                progress.store_handled_states(Some(&theirs), view, &mut kept);
-                kept
-            });
+            return self.notes_of_left_records(news?, written);
         };
+        // The part has no notes of its own.
+        if theirs.as_ref() == Some(&ours) {
+            return None;
+        }
         let salt = view.uid().unwrap_or_default();
-        let base = self.base_after(self.newer);
-        let mut notes = HandledStates::decode(&ours, &self.base_after(self.noted), salt)?;
-        let theirs = HandledStates::decode(&theirs, &self.persistence.baseline(view), salt)?;
-        if !notes.adopt(&theirs, |id| progress.fetch(id, written)) {
+        let (former, base) = (self.base_after(self.noted), self.base_after(self.newer));
+        let mut notes = HandledStates::decode(&ours, &former, salt)?;
+        let has_adopted = news
+            .and_then(|it| HandledStates::decode(it, &self.persistence.baseline(view), salt))
+            .is_some_and(|theirs| notes.adopt(&theirs, |id| progress.fetch(id, written)));
+        if !has_adopted && former == base {
             return None;
         }
         let mut kept = ObjectPatch::new();
@@ -72,6 +68,22 @@ impl OvertakenWrite<'_> {
         let text = notes.encode(&base, salt, budget);
         progress.store_handled_states(Some(&text), view, &mut kept);
         Some(kept)
+    }
+
+    /// The notes of another operator, if a write without notes leaves a record that they are about.
+    fn notes_of_left_records(&self, notes: &str, written: ObjectView<'_>) -> Option<ObjectPatch> {
+        let progress = &self.persistence.progress;
+        let is_left = |(id, stamp): (HandlerId, RecordStamp)| {
+            let record = progress.fetch(&id, written);
+            record.as_ref().and_then(RecordStamp::of) == Some(stamp)
+        };
+        let mut stamps = HandledStates::stamps(notes).into_iter();
+        stamps.any(is_left).then(|| {
+            let mut kept = ObjectPatch::new();
+            let view = ObjectView::new(self.newer);
+            progress.store_handled_states(Some(notes), view, &mut kept);
+            kept
+        })
     }
 
     /// Whether another operator has replaced the notes that the status had, before the rest was

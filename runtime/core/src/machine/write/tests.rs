@@ -650,6 +650,20 @@ fn notes_of_the_cycle_after_the_own_one_stay() {
     assert!(last.contains(&note), "{last} has no {note}");
 }
 
+#[test]
+fn notes_are_readable_with_the_last_handled_state_of_a_late_write() {
+    let (early, late) = (json!({"spec": {"b": 0}}), json!({"spec": {"b": 1}}));
+    let ours = [("ours", 1, late)];
+    // A request of an earlier process has ended that process' cycle.
+    let newer = handled(&early);
+    let wanted = finished_since(&newer, &ours);
+    let answers = [status(409), accepted(7, &newer), accepted(8, &wanted)];
+    let played = play(merge(finished(&ours)), RULES, answers);
+    let last = played.lines.last().expect("a request");
+    let note = wanted["metadata"]["annotations"]["kopf.zalando.org/last-seen-states"].to_string();
+    assert!(last.contains(&note), "{last} has no {note}");
+}
+
 /// Which of the other operator's cycles each of its two writes is in, and that operator's last
 /// handled state then.
 fn loses_twice(cycles: [&Value; 2]) {
