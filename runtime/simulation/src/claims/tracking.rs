@@ -413,7 +413,7 @@ impl TrackedObjects {
         let uid = view.uid().unwrap_or_default();
         let runs = |(by, of, _): &&(Sender, String, usize)| *by == sender && of == uid;
         let running = self.background.iter().find(runs);
-        // Nobody can take back a request from before a pause.
+        // The operator cannot take back a request from before its pause.
         if let Some((_, _, at)) = running.filter(|_| !self.is_removed_late(sender, uid)) {
             let details = format!("daemon or timer {at} of {uid}");
             let claim = "an object is not released before its daemons have stopped";
