@@ -41,7 +41,8 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// The size of the head of a request.
 const REQUEST_BYTES: usize = 16 * 1024;
 
-/// The size of an edit, two specs as texts: the API server takes objects of up to 1.5 MiB.
+/// The size of an edit: two texts of specs, in which quotes take twice the space. The API server
+/// takes objects of up to 1.5 MiB.
 const EDIT_BYTES: usize = 2 * 2 * 1536 * 1024;
 
 /// How long the server waits after the system has failed to accept a connection.

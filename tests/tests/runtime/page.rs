@@ -320,7 +320,7 @@ async fn edits_need_the_option_and_the_token_and_the_own_origin() -> TestResult 
     let seen = source["spec"].as_str().unwrap_or_default();
     let spec: Value = serde_json::from_str(seen)?;
     assert_eq!(spec, json!({"do": "retry", "size": 1}));
-    // The operator writes the object all the time, but it leaves the spec as it is.
+    // A write that leaves the spec as it is, such as those of the operator, is no conflict.
     let note = json!({"metadata": {"annotations": {"other": "note"}}});
     fixture.widgets.merge("one", note).await?;
     let spec = json!({"do": "", "size": 3}).to_string();

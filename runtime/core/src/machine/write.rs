@@ -296,7 +296,7 @@ impl<'o> ObjectWrite<'o> {
 
     fn answered(&mut self, answer: Answer, now: &Now) {
         let on_forbidden = match self.phase {
-            // Without the answer an edit might be made twice.
+            // The write cannot go on without the answer: an edit might be made twice.
             WritePhase::NewerForStatus
             | WritePhase::NewerForEdit { .. }
             | WritePhase::IsEdited { .. } => OnForbidden::RetryForEver,

@@ -59,8 +59,8 @@ pub(crate) fn report_call(finished: &FinishedCall<'_>, scope: &HandlerScope) {
         }
         Outcome::Success(_) if finished.spec.trigger == Trigger::Index => {}
         Outcome::Success(_) => {
-            info!("{noun} '{id}' succeeded.");
             let message = format_args!("{noun} '{id}' succeeded.");
+            info!("{message}");
             scope.post_progress(ProgressEvent::Success, message);
         }
         Outcome::Waiting { .. } => {}
@@ -150,11 +150,11 @@ pub(crate) fn report_cycle_end(reason: Reason, conclusion: &TurnOutcome, scope: 
     if succeeded + failed == 0 {
         return;
     }
-    info!("{what} is processed: {succeeded} succeeded; {failed} failed.");
+    let tally = format_args!("{what} is processed: {succeeded} succeeded; {failed} failed.");
+    info!("{tally}");
     if *failed == 0 {
         scope.post_progress(ProgressEvent::Finished, "All handlers succeeded.");
     } else {
-        let tally = format_args!("{what} is processed: {succeeded} succeeded; {failed} failed.");
         scope.post_progress(ProgressEvent::Finished, tally);
     }
 }

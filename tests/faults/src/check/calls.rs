@@ -149,7 +149,8 @@ impl<'a> Calls<'a> {
     }
 }
 
-fn life_of<'a>(line: &CallLine, lives: &'a [OperatorLife]) -> Option<&'a OperatorLife> {
+/// The life of the process that wrote a line.
+pub(super) fn life_of<'a>(line: &CallLine, lives: &'a [OperatorLife]) -> Option<&'a OperatorLife> {
     let mut lives = lives.iter().rev();
     lives.find(|life| life.pid == line.pid && life.started <= line.at)
 }

@@ -1,13 +1,14 @@
 //! What happened to one object for a while, for the people who read a report: on a real control
 //! plane the same seed may not show it again.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::Evidence;
+use super::calls::life_of;
 use crate::clock::SECOND;
 use crate::journal::LoggedStep;
 use crate::operators::{OperatorLife, OperatorRole};
+use crate::state::DigestedState;
 use crate::watch_log::ObjectVersion;
 
 /// The time before the first event and after the last one that is shown, too.
@@ -16,10 +17,10 @@ const MARGIN: u64 = SECOND;
 /// The lines about an object between two times, each with the seconds since the first one.
 pub(super) fn lines(evidence: &Evidence, uid: &str, from: u64, to: u64) -> String {
     let (from, to) = (from.saturating_sub(MARGIN), to.saturating_add(MARGIN));
-    let mut events: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    let mut events: Vec<(u64, String)> = Vec::new();
     let mut add = |at: u64, line: String| {
         if (from..=to).contains(&at) {
-            events.entry(at).or_default().push(line);
+            events.push((at, line));
         }
     };
     for life in &evidence.lives {
@@ -37,9 +38,8 @@ pub(super) fn lines(evidence: &Evidence, uid: &str, from: u64, to: u64) -> Strin
         add(version.at, described(version));
     }
     for call in evidence.journal.calls().filter(|it| it.uid == uid) {
-        let process = evidence.lives.iter().rev();
-        let mut process = process.filter(|it| it.pid == call.pid && it.started <= call.at);
-        let process = process.next().map_or_else(|| call.pid.to_string(), name);
+        let process = life_of(call, &evidence.lives);
+        let process = process.map_or_else(|| call.pid.to_string(), name);
         let (handler, step) = (&call.handler, call.step);
         add(
             call.at,
@@ -54,11 +54,9 @@ pub(super) fn lines(evidence: &Evidence, uid: &str, from: u64, to: u64) -> Strin
             },
         );
     }
+    events.sort_by_key(|(at, _)| *at);
     let mut text = String::new();
-    for (at, line) in events.into_iter().flat_map(|(at, lines)| {
-        let lines = lines.into_iter();
-        lines.map(move |line| (at, line))
-    }) {
+    for (at, line) in events {
         let (seconds, rest) = ((at - from) / SECOND, (at - from) % SECOND / 1_000);
         // A text in memory takes all that is written.
         let _ = write!(text, "\n    {seconds:>4}.{rest:03} {line}");
@@ -74,18 +72,26 @@ fn name(life: &OperatorLife) -> String {
     format!("{role} {}", life.pid)
 }
 
+/// The edit of a state, with enough of its digest to tell states of one edit apart.
+fn edit(state: &DigestedState) -> String {
+    let digest = state.whole.get(..6).unwrap_or(&state.whole);
+    format!("edit {} ({digest})", state.edit)
+}
+
 fn described(version: &ObjectVersion) -> String {
     let state = &version.state;
-    let mut text = format!("version {}: edit {}", version.version, state.edit);
-    let whole = state.whole.get(..6).unwrap_or(&state.whole);
-    let _ = write!(text, " ({whole}), size {}", state.size);
+    let mut text = format!(
+        "version {}: {}, size {}",
+        version.version,
+        edit(state),
+        state.size
+    );
     if state.gold {
         text.push_str(", gold");
     }
     match &version.base {
         Some(base) => {
-            let whole = base.whole.get(..6).unwrap_or(&base.whole);
-            let _ = write!(text, "; handled: edit {} ({whole})", base.edit);
+            let _ = write!(text, "; handled: {}", edit(base));
         }
         None => text.push_str("; handled: nothing"),
     }
@@ -115,7 +121,7 @@ mod tests {
         let calls = text.matches(" calls changed, attempt 1").count();
         assert_eq!(calls, 2, "{text}");
         assert!(
-            text.contains("; changed ended") || text.contains("; handled: edit"),
+            text.contains(" version 20: edit 1 (whole ), size 1; handled: edit 1 "),
             "{text}"
         );
     }

@@ -664,8 +664,8 @@ fn notes_are_readable_with_the_last_handled_state_of_a_late_write() {
     assert!(last.contains(&note), "{last} has no {note}");
 }
 
-/// Which of the other operator's cycles each of its two writes is in, and that operator's last
-/// handled state then.
+/// The notes of both operators stay though our write loses against two writes of the other one,
+/// which has these last handled states then.
 fn loses_twice(cycles: [&Value; 2]) {
     let (early, late) = (json!({"spec": {"b": 0}}), json!({"spec": {"b": 2}}));
     let all = [
