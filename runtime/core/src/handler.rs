@@ -88,6 +88,13 @@ impl HandlerId {
         Self(format!("{self}/{id}").into())
     }
 
+    /// Whether it is the id of a sub-handler of this one.
+    #[must_use]
+    pub fn is_sub_of(&self, parent: &Self) -> bool {
+        let rest = self.0.strip_prefix(&*parent.0);
+        rest.is_some_and(|rest| rest.starts_with('/'))
+    }
+
     /// The id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -22,6 +22,7 @@ use crate::{
     object::{
         ObjectView,
         diff::{Baseline, Diff},
+        hashed::HashedState,
         patch::ObjectPatch,
         path::FieldPath,
     },
@@ -273,9 +274,20 @@ impl Turn {
             (None, Some(notes)) => HandledStates::stamps(notes),
             (Some(_), _) | (None, None) => BTreeMap::new(),
         };
-        let handled = known
+        let mut handled = known
             .unwrap_or_default()
             .filtered(|id, stamp| tracker.stamp(id) == Some(stamp));
+        // An update restarts these handlers. Without a difference, one from an unknown state follows.
+        if !unknown.is_empty() && matches!(reason, Reason::Noop | Reason::Resume) {
+            let state = Baseline::Hashed(HashedState::unknown(input.salt()));
+            let is_finished =
+                |id: &HandlerId, stamp| tracker.is_finished(id) && tracker.stamp(id) == Some(stamp);
+            for (id, stamp) in &unknown {
+                if is_finished(id, *stamp) {
+                    handled.note(id.clone(), *stamp, &state);
+                }
+            }
+        }
         let level = DeclaredLevel {
             superseded: tracker.foreign_purposes(),
             selected,

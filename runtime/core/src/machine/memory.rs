@@ -1,6 +1,8 @@
 //! The state of an object between two calls; small, as there may be many objects.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
+
+use serde_json::Value;
 
 use crate::{
     background::Moment,
@@ -15,7 +17,7 @@ use crate::{
         reconcile::{ReconcileMemory, ReconcileRules},
         write::{OnConflict, ReadBack},
     },
-    object::{patch::ObjectPatch, resource_version::ResourceVersion},
+    object::{ObjectView, patch::ObjectPatch, resource_version::ResourceVersion},
     reverts::{RevertHistory, StateDigest, WriteRate},
     time::ClockReading,
     turn::{Decision, TurnInput},
@@ -108,6 +110,8 @@ pub(super) struct TurnWrite {
 #[derive(Debug)]
 pub(super) struct UnwrittenTurn {
     pub(super) write: TurnWrite,
+    /// The state that it was made for.
+    pub(super) made_for: Arc<Value>,
     /// How often the API server rejected it.
     pub(super) failures: u32,
     /// The time of the next attempt.
@@ -354,25 +358,35 @@ impl From<ObjectPatch> for TurnWrite {
 // === impl UnwrittenTurn ===
 
 impl UnwrittenTurn {
-    pub(super) fn new(write: TurnWrite, deleting: bool, now: &Now) -> Self {
+    pub(super) fn new(write: TurnWrite, made_for: &Arc<Value>, now: &Now) -> Self {
         Self {
             write,
+            made_for: Arc::clone(made_for),
             failures: 0,
             next: now.steady,
             reason: String::new(),
             epoch: now.epoch,
-            deleting,
+            deleting: ObjectView::new(made_for).is_being_deleted(),
         }
     }
 
-    /// Whether it is nothing but a change of the finalizer, which was decided without any call.
-    pub(super) fn is_finalizer_change(&self) -> bool {
+    /// Whether it was decided from the state alone, without any call.
+    pub(super) fn is_of_decision(&self) -> bool {
         self.write.on_conflict == OnConflict::Report
     }
 
-    /// Whether the present state needs the same change: a daemon may have started meanwhile.
-    pub(super) fn is_still_needed(&self, decision: &Decision) -> bool {
-        matches!(decision, Decision::Finalizer(need) if *need == self.write.finalizer)
+    /// The write that the present state needs, if it needs one of this sort: a daemon may have
+    /// started meanwhile, or another operator may have handled the object.
+    pub(super) fn renewed(mut self, decision: Decision, input: &TurnInput) -> Option<Self> {
+        match (decision, self.write.finalizer) {
+            (Decision::CloseReverted(patch), FinalizerNeed::Settled) => {
+                self.write.patch = patch;
+                self.made_for = Arc::clone(&input.body);
+                Some(self)
+            }
+            (Decision::Finalizer(need), finalizer) if need == finalizer => Some(self),
+            _ => None,
+        }
     }
 }
 

@@ -229,31 +229,67 @@ impl<'o> ObjectWrite<'o> {
         self
     }
 
+    /// The patch was made for an earlier state, and was not accepted then: it is adapted to what
+    /// others, or a late request of the same patch, have written since.
+    #[must_use]
+    pub fn made_for(mut self, earlier: &Arc<Value>) -> Self {
+        if version(earlier) != version(&self.known) {
+            let known = Arc::clone(&self.known);
+            self.first = Arc::clone(earlier);
+            self.noted = Arc::clone(earlier);
+            self.adapt_progress(&known);
+            self.first = known;
+        }
+        self
+    }
+
     /// Another writer was faster, and has left this state.
     fn adapt_progress(&mut self, newer: &Arc<Value>) {
         let Some(persistence) = self.persistence else {
             return;
         };
-        let overtaken = OvertakenWrite {
+        if self.status_answer.is_some() && self.overtaken(persistence, newer).has_lost_notes() {
+            return self.drop_progress(persistence, newer);
+        }
+        self.keep(persistence, newer, |write, part| {
+            write.records_to_keep(part)
+        });
+        if self.keep(persistence, newer, |write, part| write.notes_to_keep(part)) {
+            self.noted = Arc::clone(newer);
+        }
+    }
+
+    /// Adds what the parts need besides; returns whether they need anything.
+    fn keep(
+        &mut self,
+        persistence: &Persistence,
+        newer: &Value,
+        needed: impl Fn(&OvertakenWrite<'_>, &Value) -> Option<ObjectPatch>,
+    ) -> bool {
+        let overtaken = self.overtaken(persistence, newer);
+        let kept = [&self.status, &self.body].map(|part| needed(&overtaken, part.as_ref()?));
+        let mut is_needed = false;
+        for (part, kept) in [&mut self.status, &mut self.body].into_iter().zip(kept) {
+            if let (Some(part), Some(kept)) = (part, kept) {
+                apply_merge(part, &Value::Object(kept.merge_patch().clone()));
+                is_needed = true;
+            }
+        }
+        is_needed
+    }
+
+    fn overtaken<'a>(
+        &'a self,
+        persistence: &'a Persistence,
+        newer: &'a Value,
+    ) -> OvertakenWrite<'a> {
+        OvertakenWrite {
             persistence,
             known: &self.first,
             noted: &self.noted,
             newer,
             status: self.status.as_ref(),
             body: self.body.as_ref(),
-        };
-        if self.status_answer.is_some() && overtaken.has_lost_notes() {
-            return self.drop_progress(persistence, newer);
-        }
-        let kept = [&self.status, &self.body].map(|part| {
-            let kept = overtaken.notes_to_keep(part.as_ref()?)?;
-            Some(Value::Object(kept.merge_patch().clone()))
-        });
-        for (part, kept) in [&mut self.status, &mut self.body].into_iter().zip(kept) {
-            if let (Some(part), Some(kept)) = (part, kept) {
-                apply_merge(part, &kept);
-                self.noted = Arc::clone(newer);
-            }
         }
     }
 
@@ -351,6 +387,18 @@ impl<'o> ObjectWrite<'o> {
         }
     }
 
+    /// Another writer was faster, so this write is not made.
+    fn outdated(&mut self, newer: Arc<Value>) {
+        self.end(if version(&newer) == version(&self.known) {
+            // Not the API server has found this conflict, but a webhook, which may do so forever.
+            Err(Error::Rejected(
+                "a conflict is reported, but there is no newer state".to_owned(),
+            ))
+        } else {
+            Ok(WriteResult::Outdated(newer))
+        });
+    }
+
     /// There is no newer state of the object.
     fn not_read(&mut self, failure: Exchanged) {
         self.end(match failure {
@@ -426,9 +474,9 @@ impl<'o> ObjectWrite<'o> {
         self.is_progress_dropped
     }
 
-    /// The patch, to be written later.
+    /// The patch, to be written later, and the state that it was made for.
     #[must_use]
-    pub fn into_patch(self) -> ObjectPatch {
+    pub fn into_patch(self) -> (ObjectPatch, Arc<Value>) {
         let mut patch = ObjectPatch::new();
         for mut part in [self.body, self.status].into_iter().flatten() {
             remove_guard(&mut part);
@@ -437,7 +485,7 @@ impl<'o> ObjectWrite<'o> {
         for edit in self.edits {
             patch.edit(move |body| edit(body));
         }
-        patch
+        (patch, self.noted)
     }
 }
 

@@ -52,6 +52,15 @@ impl HashedState {
         }
     }
 
+    /// A state of which nothing is known: it differs from every state.
+    #[must_use]
+    pub fn unknown(salt: &str) -> Self {
+        Self {
+            salt: salt.to_owned(),
+            tree: HashTree::Digest(String::new()),
+        }
+    }
+
     /// Reads back what [`HashedState::to_json`] wrote.
     #[must_use]
     pub fn from_json(json: &Value, salt: &str) -> Option<Self> {

@@ -7,6 +7,7 @@ use crate::{
     handler::HandlerId,
     object::{ObjectView, diff::Baseline, patch::ObjectPatch, patch::apply_merge},
     persistence::Persistence,
+    progress::record::Record,
 };
 
 /// A write of progress that was overtaken by another one.
@@ -52,7 +53,8 @@ impl OvertakenWrite<'_> {
         };
         // The part has no notes of its own.
         if theirs.as_ref() == Some(&ours) {
-            return None;
+            let ends_cycle = self.base_after(self.newer) != self.persistence.baseline(view);
+            return self.notes_of_left_records(news.filter(|_| ends_cycle)?, written);
         }
         let salt = view.uid().unwrap_or_default();
         let (former, base) = (self.base_after(self.noted), self.base_after(self.newer));
@@ -70,20 +72,104 @@ impl OvertakenWrite<'_> {
         Some(kept)
     }
 
+    /// The records of another operator that a part of the write must not replace or remove.
+    ///
+    /// A handler that has ended there, and not here, has ended, if a note that can be read says on
+    /// which state. And only the record of a handler names its sub-handlers: those which the other
+    /// operator has called must be found.
+    #[must_use]
+    pub fn records_to_keep(&self, part: &Value) -> Option<ObjectPatch> {
+        let progress = &self.persistence.progress;
+        let (known, newer) = (ObjectView::new(self.known), ObjectView::new(self.newer));
+        let named = progress.records(&[], newer).into_iter();
+        let named: Vec<HandlerId> = named.flat_map(|(_, record)| record.subrefs).collect();
+        let mut records = progress.records(&named, newer);
+        records.retain(|(id, theirs)| progress.fetch(id, known).as_ref() != Some(theirs));
+        if records.is_empty() {
+            return None;
+        }
+        let written = merged(self.newer, [Some(part)]);
+        let written = ObjectView::new(&written);
+        let (base, salt) = (self.persistence.baseline(newer), newer.uid());
+        let notes = progress.fetch_handled_states(newer).filter(|notes| {
+            HandledStates::decode(notes, &base, salt.unwrap_or_default()).is_some()
+        });
+        let stamps = notes.as_deref().map(HandledStates::stamps);
+        let stamps = stamps.unwrap_or_default();
+        let mut kept = ObjectPatch::new();
+        for (id, theirs) in records {
+            let stamp = RecordStamp::of(&theirs);
+            let is_noted = stamp.is_some() && stamps.get(&id) == stamp.as_ref();
+            if let Some(record) = self.record_to_keep(&id, theirs, is_noted, written) {
+                progress.store(&id, &record, newer, &mut kept);
+            }
+        }
+        (!kept.is_empty()).then_some(kept)
+    }
+
+    fn record_to_keep(
+        &self,
+        id: &HandlerId,
+        theirs: Record,
+        is_noted: bool,
+        written: ObjectView<'_>,
+    ) -> Option<Record> {
+        let progress = &self.persistence.progress;
+        let ours = progress.fetch(id, written);
+        let named = ours.as_ref().map_or(&[][..], |record| &record.subrefs);
+        let is_lost = |sub: &&HandlerId| {
+            sub.is_sub_of(id) && !named.contains(*sub) && progress.fetch(sub, written).is_some()
+        };
+        let lost: Vec<HandlerId> = theirs.subrefs.iter().filter(is_lost).cloned().collect();
+        let Some(mut ours) = ours else {
+            return (!lost.is_empty()).then_some(theirs);
+        };
+        let has_ended = is_noted && theirs.is_finished() && !ours.is_finished();
+        if lost.is_empty() && !has_ended {
+            return None;
+        }
+        ours.subrefs.extend(lost);
+        ours.subrefs.sort();
+        Some(match has_ended {
+            true => Record {
+                subrefs: ours.subrefs,
+                ..theirs
+            },
+            false => ours,
+        })
+    }
+
     /// The notes of another operator, if a write without notes leaves a record that they are about.
+    ///
+    /// If all of these handlers have ended on the very state that the write stores, nothing is in
+    /// doubt, and the notes can be read with that state.
     fn notes_of_left_records(&self, notes: &str, written: ObjectView<'_>) -> Option<ObjectPatch> {
         let progress = &self.persistence.progress;
-        let is_left = |(id, stamp): (HandlerId, RecordStamp)| {
-            let record = progress.fetch(&id, written);
+        let is_left = |id: &HandlerId, stamp: RecordStamp| {
+            let record = progress.fetch(id, written);
             record.as_ref().and_then(RecordStamp::of) == Some(stamp)
         };
-        let mut stamps = HandledStates::stamps(notes).into_iter();
-        stamps.any(is_left).then(|| {
-            let mut kept = ObjectPatch::new();
-            let view = ObjectView::new(self.newer);
-            progress.store_handled_states(Some(notes), view, &mut kept);
-            kept
-        })
+        let mut stamps = HandledStates::stamps(notes);
+        stamps.retain(|id, stamp| is_left(id, *stamp));
+        if stamps.is_empty() {
+            return None;
+        }
+        let view = ObjectView::new(self.newer);
+        let (salt, base) = (view.uid().unwrap_or_default(), self.base_after(self.newer));
+        let readable = HandledStates::decode(notes, &self.persistence.baseline(view), salt)
+            .map(|notes| notes.filtered(is_left))
+            .filter(|notes| {
+                let mut stamps = stamps.iter();
+                stamps.all(|(id, stamp)| notes.state(id, *stamp) == Some(&base))
+            });
+        let mut kept = ObjectPatch::new();
+        let budget = progress.handled_states_budget(written, &kept);
+        let text = readable.map_or_else(
+            || notes.to_owned(),
+            |notes| notes.encode(&base, salt, budget),
+        );
+        progress.store_handled_states(Some(&text), view, &mut kept);
+        Some(kept)
     }
 
     /// Whether another operator has replaced the notes that the status had, before the rest was

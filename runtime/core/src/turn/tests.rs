@@ -195,6 +195,43 @@ fn a_handler_whose_note_is_for_another_base_is_called_again() {
 }
 
 #[test]
+fn a_handler_whose_note_is_for_another_base_is_called_again_though_the_change_was_reverted() {
+    let record = r#"{"started":"2020-01-01T00:00:00+00:00","stopped":"2020-01-01T00:00:05+00:00","purpose":"update","retries":2,"success":true}"#;
+    let due = |base: &str, event| {
+        let notes = json!({"base": base, "states": [{"merge": {}}],
+            "handlers": {"field/spec.x": ["2020-01-01T00:00:05+00:00", 2, 0, false]}});
+        let mut body = json!({"spec": {"x": 1}, "metadata": {"uid": "u", "annotations": {
+            format!("{KOPF}/field.spec.x"): record,
+            format!("{KOPF}/last-seen-states"): notes.to_string(),
+            format!("{KOPF}/last-handled-configuration"): r#"{"spec":{"x":1}}"#,
+        }}});
+        let specs = || {
+            vec![
+                HandlerSpec::for_field("field", Trigger::Field, "spec.x".into()),
+                HandlerSpec::for_field("other", Trigger::Field, "spec.y".into()),
+            ]
+        };
+        let reverted = input(specs(), body.clone(), event);
+        let Decision::CloseReverted(patch) = decide(&reverted, false, now()) else {
+            panic!("there is no difference");
+        };
+        apply_merge(&mut body, &Value::Object(patch.merge_patch().clone()));
+        let again = input(specs(), body, EventKind::Changed);
+        match decide(&again, false, now()) {
+            Decision::Handle(cycle) => {
+                let due = cycle.due(&Lifecycle::AllAtOnce, 0, now());
+                due.iter().map(|spec| spec.id.to_string()).collect()
+            }
+            _ => Vec::new(),
+        }
+    };
+    for event in [EventKind::Changed, EventKind::Listed] {
+        // Only the notes of a write were written, or another operator has ended the cycle.
+        assert_eq!(due("other", event), ["field/spec.x"]);
+    }
+}
+
+#[test]
 fn limits_are_checked_before_a_call_and_shown_to_the_handler() {
     let record = r#"{"started":"2019-12-31T23:59:00+00:00","purpose":"create","retries":2}"#;
     let body = json!({"metadata": {"annotations": {format!("{KOPF}/create"): record}}});

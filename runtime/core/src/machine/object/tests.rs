@@ -250,6 +250,88 @@ fn a_rejected_removal_of_the_finalizer_is_not_sent_again_when_a_daemon_has_start
     assert_eq!(patches, 1);
 }
 
+/// An object whose update to `{"x": 1}` has failed once, and was reverted.
+fn reverted_update(one: &mut OneObject) -> Value {
+    let mut updated = object(5);
+    updated["spec"]["x"] = 1.into();
+    updated["metadata"]["annotations"] =
+        json!({"kopf.zalando.org/last-handled-configuration": r#"{"spec":{"x":0}}"#});
+    let mut recorded = updated.clone();
+    one.call(batch(EventKind::Changed, 5), |effect| match effect {
+        ObjectEffect::ParseEvent => ObjectInput::Parsed(Ok(Some(Arc::new(updated.clone())))),
+        ObjectEffect::Call { .. } => ObjectInput::Called(HandlerCall {
+            outcome: Outcome::Error(HandlerFailure::temporary("oops")),
+            writes: ObjectPatch::new(),
+            subs: Vec::new(),
+        }),
+        ObjectEffect::Send(ObjectRequest::Patch {
+            content: PatchContent::Merge(patch),
+            ..
+        }) => {
+            apply_merge(&mut recorded, patch);
+            recorded["metadata"]["resourceVersion"] = "6".into();
+            ObjectInput::Answer(Answer::Object(Arc::new(recorded.clone())))
+        }
+        _ => ObjectInput::Continue,
+    });
+    recorded["spec"]["x"] = 0.into();
+    recorded["metadata"]["resourceVersion"] = "7".into();
+    recorded
+}
+
+#[test]
+fn a_reverted_change_is_not_closed_on_top_of_the_records_of_another_operator() {
+    let mut one = OneObject::new(&[Trigger::Update]);
+    let reverted = reverted_update(&mut one);
+    let mut newer = reverted.clone();
+    newer["metadata"]["resourceVersion"] = "8".into();
+    newer["spec"]["x"] = 1.into();
+    let mut sent = Vec::new();
+    let mut calls = 0;
+    one.call(batch(EventKind::Changed, 7), |effect| match effect {
+        ObjectEffect::ParseEvent => ObjectInput::Parsed(Ok(Some(Arc::new(reverted.clone())))),
+        ObjectEffect::Call { .. } => {
+            calls += 1;
+            ObjectInput::LeaseEnded
+        }
+        ObjectEffect::Send(ObjectRequest::Patch { content, .. }) => {
+            sent.push(format!("{content:?}"));
+            status(409)
+        }
+        ObjectEffect::Send(_) => ObjectInput::Answer(Answer::Object(Arc::new(newer.clone()))),
+        _ => ObjectInput::Continue,
+    });
+    assert_eq!(sent.len(), 1, "{sent:#?}");
+    assert_eq!(calls, 0, "the handler waits for its next attempt");
+}
+
+#[test]
+fn a_rejected_end_of_a_reverted_change_waits_and_is_decided_again() {
+    let mut one = OneObject::new(&[Trigger::Update]);
+    let reverted = reverted_update(&mut one);
+    let mut patches = 0;
+    for wait in [0, 0, 60] {
+        one.now.steady += Duration::from_secs(wait);
+        one.call(
+            batch(EventKind::Changed, 7 + patches),
+            |effect| match effect {
+                ObjectEffect::ParseEvent => {
+                    ObjectInput::Parsed(Ok(Some(Arc::new(reverted.clone()))))
+                }
+                ObjectEffect::Send(ObjectRequest::Patch { .. }) => {
+                    patches += 1;
+                    status(422)
+                }
+                ObjectEffect::Send(_) => {
+                    ObjectInput::Answer(Answer::Object(Arc::new(reverted.clone())))
+                }
+                _ => ObjectInput::Continue,
+            },
+        );
+    }
+    assert_eq!(patches, 2, "the second event comes before the write is due");
+}
+
 #[test]
 fn a_patch_that_is_undone_and_has_no_records_is_no_reason_for_another_call() {
     let mut one = OneObject::new(&[Trigger::Resume { deleted: false }]);

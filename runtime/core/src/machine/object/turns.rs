@@ -143,21 +143,29 @@ impl<'o, K> ObjectMachine<'o, K> {
         match reconciling {
             Reconciling::Decide(input) => self.decide(memory, &input, holds, now),
             Reconciling::Unwritten(input, unwritten)
-                if unwritten.is_finalizer_change()
-                    && !planted!(FinalizerDecisionKept)
-                    && !unwritten.is_still_needed(&decide(&input, holds, now.wall)) =>
+                if unwritten.is_of_decision() && !planted!(FinalizerDecisionKept) =>
             {
-                self.decide(memory, &input, holds, now);
+                match unwritten.renewed(decide(&input, holds, now.wall), &input) {
+                    Some(unwritten) => self.write_when_due(memory, unwritten, now),
+                    None => self.decide(memory, &input, holds, now),
+                }
             }
-            Reconciling::Unwritten(_, unwritten) if unwritten.next <= now.steady => {
-                self.write_record(memory, unwritten, None, now);
-            }
-            Reconciling::Unwritten(_, unwritten) => {
-                let wait = unwritten.next.saturating_sub(now.steady);
-                memory.keep_unwritten(unwritten);
-                self.end_turn(memory, TurnEnd::of(TurnResult::Sleep(wait)), now);
-            }
+            Reconciling::Unwritten(_, unwritten) => self.write_when_due(memory, unwritten, now),
         }
+    }
+
+    fn write_when_due(
+        &mut self,
+        memory: &mut ObjectMemory<K>,
+        unwritten: UnwrittenTurn,
+        now: &Now,
+    ) {
+        if unwritten.next <= now.steady {
+            return self.write_record(memory, unwritten, None, now);
+        }
+        let wait = unwritten.next.saturating_sub(now.steady);
+        memory.keep_unwritten(unwritten);
+        self.end_turn(memory, TurnEnd::of(TurnResult::Sleep(wait)), now);
     }
 
     fn decide(&mut self, memory: &mut ObjectMemory<K>, input: &TurnInput, holds: bool, now: &Now) {
@@ -175,7 +183,13 @@ impl<'o, K> ObjectMachine<'o, K> {
                 self.write_new_record(memory, write, None, now);
             }
             Decision::CloseReverted(patch) => {
-                self.write_new_record(memory, patch.into(), None, now);
+                // No handler was called, so nothing is lost: in a newer state, another operator
+                // may have begun the cycle whose records this patch would remove.
+                let write = TurnWrite {
+                    on_conflict: OnConflict::Report,
+                    ..TurnWrite::from(patch)
+                };
+                self.write_new_record(memory, write, None, now);
             }
             Decision::Handle(turn) => {
                 let due = turn.due(self.rules.lifecycle, now.seed, now.wall);

@@ -103,9 +103,10 @@ impl<K> ObjectMachine<'_, K> {
         cycle: Option<CycleEnd>,
         now: &Now,
     ) {
-        let current = self.current.as_ref();
-        let deleting = current.is_some_and(|it| ObjectView::new(it).is_being_deleted());
-        let unwritten = UnwrittenTurn::new(write, deleting, now);
+        let Some(current) = &self.current else {
+            return self.rest(memory, NextCall::AwaitChange);
+        };
+        let unwritten = UnwrittenTurn::new(write, current, now);
         self.write_record(memory, unwritten, cycle, now);
     }
 
@@ -159,6 +160,10 @@ impl<K> ObjectMachine<'_, K> {
         };
         let write = ObjectWrite::new(self.rules.uid, &current, write.patch, rules, now)
             .with_progress(self.rules.persistence);
+        let write = match &writing.purpose {
+            WritePurpose::Record(unwritten) => write.made_for(&unwritten.made_for),
+            WritePurpose::Effects { .. } | WritePurpose::Reconcile(_) => write,
+        };
         self.go_on_with(memory, Requests::TurnWrite(write, writing), None, now);
     }
 
@@ -202,7 +207,7 @@ impl<K> ObjectMachine<'_, K> {
                 self.reconcile_rejected(memory, *write, error.of_handler(), now);
             }
             (Err(error), WritePurpose::Record(mut unwritten)) => {
-                unwritten.write.patch = write.into_patch();
+                (unwritten.write.patch, unwritten.made_for) = write.into_patch();
                 self.keep_record(memory, unwritten, error, cycle, now);
             }
         }

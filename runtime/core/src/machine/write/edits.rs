@@ -86,7 +86,7 @@ impl ObjectWrite<'_> {
             return self.end(Err(Error::Rejected(reason)));
         }
         if self.rules.on_conflict == OnConflict::Report {
-            return self.end(Ok(WriteResult::Outdated(newer)));
+            return self.outdated(newer);
         }
         // Without a newer version nothing was written, and no state follows that would show it.
         if !unanswered || version(&newer) == version(&self.known) || planted!(EditMadeTwice) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::{
-    ObjectWrite, ReadBack, WriteAnswer, WritePhase, WriteResult, dropped,
+    ObjectWrite, OnConflict, ReadBack, WriteAnswer, WritePhase, WriteResult, dropped,
     guard::{guard, joined, unguard},
     version,
 };
@@ -80,6 +80,9 @@ impl ObjectWrite<'_> {
             }
             Exchanged::Gone => self.send(WritePhase::IsStatusServed, now),
             Exchanged::Conflict => {
+                if self.exchange.unanswered {
+                    self.complete_in_any_case();
+                }
                 self.pause_after_conflict(now);
                 self.send(WritePhase::NewerForStatus, now);
             }
@@ -87,7 +90,14 @@ impl ObjectWrite<'_> {
         }
     }
 
+    /// The status is written, or may be. Its notes are encoded for the last handled state in the
+    /// rest, and cannot be read without it.
+    fn complete_in_any_case(&mut self) {
+        self.rules.on_conflict = OnConflict::Repeat;
+    }
+
     pub(super) fn status_written(&mut self, answer: WriteAnswer, now: &Now) {
+        self.complete_in_any_case();
         self.status_answer = Some(answer);
         self.status.iter_mut().for_each(unguard);
         self.go_on_with_body(now);
@@ -95,6 +105,9 @@ impl ObjectWrite<'_> {
 
     pub(super) fn newer_for_status(&mut self, answer: Exchanged, now: &Now) {
         if let Exchanged::Object(newer) = &answer {
+            if self.rules.on_conflict == OnConflict::Report {
+                return self.outdated(Arc::clone(newer));
+            }
             self.adapt_progress(newer);
         }
         match (answer, &mut self.status) {
@@ -136,11 +149,13 @@ impl ObjectWrite<'_> {
         }
     }
 
-    /// Writes the merge patch on top of the newer state.
+    /// Writes the merge patch on top of the newer state, unless conflicts are reported.
     pub(super) fn newer_for_body(&mut self, answer: Exchanged, now: &Now) {
-        let newer = match answer {
-            Exchanged::Gone => return self.end(Ok(WriteResult::Gone)),
-            Exchanged::Object(newer) => Some(newer),
+        let newer = match (answer, self.rules.on_conflict) {
+            (Exchanged::Object(newer), OnConflict::Report) => return self.outdated(newer),
+            (failure, OnConflict::Report) => return self.not_read(failure),
+            (Exchanged::Gone, OnConflict::Repeat) => return self.end(Ok(WriteResult::Gone)),
+            (Exchanged::Object(newer), OnConflict::Repeat) => Some(newer),
             // It exists, and cannot be read.
             _ => None,
         };

@@ -29,6 +29,12 @@ const RULES: WriteRules = WriteRules {
     read_back: ReadBack::Always,
 };
 
+/// The rules of writes that no call led to.
+const REPORTING: WriteRules = WriteRules {
+    on_conflict: OnConflict::Report,
+    ..RULES
+};
+
 fn object(version: u32, rest: &Value) -> Value {
     let mut object = json!({"metadata": {"uid": "u", "resourceVersion": version.to_string()}});
     apply_merge(&mut object, rest);
@@ -438,6 +444,65 @@ fn a_finalizer_is_not_written_on_top_of_a_newer_state() {
 }
 
 #[test]
+fn a_patch_that_reports_conflicts_is_not_written_on_top_of_a_newer_state() {
+    for patch in [json!({"spec": {"a": 1}}), json!({"status": {"b": 1}})] {
+        let refused = [status(409), accepted(9, &json!({}))];
+        let played = play(merge(patch), REPORTING, refused);
+        let Ok(WriteResult::Outdated(newer)) = played.result else {
+            panic!("{:#?}: {:?}", played.lines, played.result);
+        };
+        assert_eq!(version(&newer), Some("9"));
+    }
+}
+
+#[test]
+fn a_patch_that_reports_conflicts_is_completed_if_its_first_part_may_be_written() {
+    let both = || merge(json!({"spec": {"a": 1}, "status": {"b": 1}}));
+    let first = json!({"status": {"b": 1}});
+    let all = json!({"spec": {"a": 1}, "status": {"b": 1}});
+    let written = [
+        accepted(6, &first),
+        status(409),
+        accepted(9, &first),
+        accepted(10, &all),
+    ];
+    let unanswered = [
+        lost(),
+        status(409),
+        accepted(9, &first),
+        accepted(9, &first),
+        accepted(10, &all),
+    ];
+    let (written, unanswered) = (
+        play(both(), REPORTING, written),
+        play(both(), REPORTING, unanswered),
+    );
+    for played in [written, unanswered] {
+        let Ok(WriteResult::Written(object)) = played.result else {
+            panic!("{:#?}: {:?}", played.lines, played.result);
+        };
+        assert_eq!(version(&object), Some("10"));
+    }
+}
+
+#[test]
+fn a_conflict_without_a_newer_state_is_no_reason_to_decide_again() {
+    for patch in [
+        counting_edit(),
+        merge(json!({"spec": {"a": 1}})),
+        merge(json!({"status": {"b": 1}})),
+    ] {
+        let played = play(patch, REPORTING, [status(409), accepted(5, &json!({}))]);
+        assert!(
+            matches!(played.result, Err(Error::Rejected(_))),
+            "{:#?}: {:?}",
+            played.lines,
+            played.result
+        );
+    }
+}
+
+#[test]
 fn writes_that_lose_again_and_again_wait_before_they_read_the_newer_state() {
     let rules = WriteRules {
         status_endpoint: false,
@@ -623,6 +688,88 @@ fn the_end_of_a_cycle_keeps_the_notes_of_records_that_it_leaves() {
     }
 }
 
+#[test]
+fn a_handler_that_has_ended_for_an_operator_that_was_faster_is_not_begun_again() {
+    let state = json!({"spec": {"b": 0}});
+    let theirs = finished(&[("both", 3, state.clone())]);
+    let key = "kopf.zalando.org/both";
+    let record = theirs["metadata"]["annotations"][key].to_string();
+    let last_request = |ours: Value| {
+        let answers = [status(409), accepted(7, &theirs), accepted(8, &theirs)];
+        let played = play(merge(ours), RULES, answers);
+        played.lines.last().expect("a request").clone()
+    };
+    let begun = json!({"started": "2020-01-01T00:00:00Z", "purpose": "create", "retries": 0});
+    let begun = json!({"metadata": {"annotations": {key: begun.to_string()}}});
+    assert!(last_request(begun).contains(&record));
+    // If it has ended here, too, the other end may be the earlier one.
+    let ours = finished(&[("both", 2, state)]);
+    assert!(!last_request(ours).contains(&record));
+}
+
+#[test]
+fn sub_handlers_of_an_operator_that_was_faster_are_named_by_their_parent() {
+    let annotation = |id: &str| format!("kopf.zalando.org/{id}");
+    let record = |retries: u32, subs: &[&str]| {
+        let subs = json!({"started": "2020-01-01T00:00:00Z", "retries": retries, "subrefs": subs});
+        Value::String(subs.to_string())
+    };
+    let theirs = json!({"metadata": {"annotations": {
+        annotation("parent"): record(7, &["parent/one", "parent/two"]),
+        annotation("parent.two"): record(1, &[]),
+        annotation("reconcile"): record(1, &["example.com/v1/Part"]),
+    }}});
+    let written = |ours: Value| {
+        let ours = json!({"metadata": {"annotations": ours}});
+        let answers = [status(409), accepted(7, &theirs), accepted(8, &json!({}))];
+        let played = play(merge(ours), RULES, answers);
+        let last = played.lines.last().expect("a request");
+        let (_, patch) = last.split_once(' ').expect("a patch");
+        let patch: Value = serde_json::from_str(patch).expect("JSON");
+        patch["metadata"]["annotations"].clone()
+    };
+    let record_in = |written: &Value, id: &str| {
+        let text = written[annotation(id)].as_str().expect("a record");
+        Record::from_json(&serde_json::from_str(text).expect("JSON")).expect("a record")
+    };
+    let two = [HandlerId::new("parent/two")];
+
+    // Ours names its own sub-handlers, and the one that has a record.
+    let ours = written(json!({annotation("parent"): record(2, &[])}));
+    let parent = record_in(&ours, "parent");
+    assert_eq!((parent.retries, &parent.subrefs[..]), (2, &two[..]));
+    // The end of a cycle leaves the record that names a record which it does not know.
+    let ours = written(json!({annotation("parent"): null}));
+    assert_eq!(record_in(&ours, "parent").retries, 7);
+    // It removes all of them, if it knows them.
+    let all = json!({annotation("parent"): null, annotation("parent.two"): null});
+    assert_eq!(written(all.clone()), all);
+    // The kinds of children are no sub-handlers.
+    let ours = json!({annotation("reconcile"): record(2, &[])});
+    assert_eq!(written(ours.clone()), ours);
+}
+
+#[test]
+fn the_end_of_a_cycle_can_be_read_with_notes_for_the_state_that_it_stores() {
+    let state = json!({"spec": {"b": 0}});
+    let ended_on = |theirs: Value| {
+        let theirs = finished(&[("theirs", 3, theirs)]);
+        let answers = [status(409), accepted(7, &theirs), accepted(8, &json!({}))];
+        let played = play(merge(handled(&state)), RULES, answers);
+        played.lines.last().expect("a request").clone()
+    };
+    let note_for = |ended: &Value| {
+        let notes = finished_since(&handled(&state), &[("theirs", 3, ended.clone())]);
+        notes["metadata"]["annotations"]["kopf.zalando.org/last-seen-states"].to_string()
+    };
+    let (last, note) = (ended_on(state.clone()), note_for(&state));
+    assert!(last.contains(&note), "{last} has no {note}");
+    // Which call was the last one is not known.
+    let other = json!({"spec": {"b": 1}});
+    let (last, note) = (ended_on(other.clone()), note_for(&other));
+    assert!(!last.contains(&note), "{last} has {note}");
+}
+
 /// The object with a last handled state.
 fn handled(state: &Value) -> Value {
     let persistence = Persistence::default();
@@ -659,6 +806,27 @@ fn notes_are_readable_with_the_last_handled_state_of_a_late_write() {
     let wanted = finished_since(&newer, &ours);
     let answers = [status(409), accepted(7, &newer), accepted(8, &wanted)];
     let played = play(merge(finished(&ours)), RULES, answers);
+    let last = played.lines.last().expect("a request");
+    let note = wanted["metadata"]["annotations"]["kopf.zalando.org/last-seen-states"].to_string();
+    assert!(last.contains(&note), "{last} has no {note}");
+}
+
+#[test]
+fn notes_that_were_rejected_are_readable_with_the_last_handled_state_of_a_late_write() {
+    let (early, late) = (json!({"spec": {"b": 0}}), json!({"spec": {"b": 1}}));
+    let ours = [("ours", 1, late)];
+    let newer = object(7, &handled(&early));
+    let wanted = finished_since(&newer, &ours);
+    let persistence = Persistence::default();
+    let write = ObjectWrite::new(
+        "u",
+        &Arc::new(newer),
+        merge(finished(&ours)),
+        RULES,
+        &start(),
+    );
+    let write = write.with_progress(&persistence).made_for(&known());
+    let played = play_write(write, [accepted(8, &wanted)]);
     let last = played.lines.last().expect("a request");
     let note = wanted["metadata"]["annotations"]["kopf.zalando.org/last-seen-states"].to_string();
     assert!(last.contains(&note), "{last} has no {note}");
