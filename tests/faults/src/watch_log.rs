@@ -36,10 +36,20 @@ pub(crate) struct ObjectVersion {
     pub(crate) state: DigestedState,
     /// The last handled state on the object.
     pub(crate) base: Option<DigestedState>,
-    /// The annotations of handlers, and whether each says that the handler has ended.
-    pub(crate) records: BTreeMap<String, bool>,
+    /// The annotations of handlers.
+    pub(crate) records: BTreeMap<String, HandlerRecord>,
     pub(crate) held: bool,
     pub(crate) deleting: bool,
+}
+
+/// The annotation of one handler. The times are texts of one form, and can be compared.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct HandlerRecord {
+    pub(crate) started: String,
+    /// The time at which the handler has ended, if it has.
+    pub(crate) ended: Option<String>,
+    /// The number of attempts. An operator may also note that there is nothing to do, without any.
+    pub(crate) attempts: u64,
 }
 
 /// One version of one child.
@@ -95,12 +105,13 @@ impl ObjectVersion {
             .flatten()
             .filter(|(key, _)| key.starts_with(PREFIX) && *key != LAST_HANDLED)
             .map(|(key, value)| {
-                let record: Option<Value> = value
+                let record = value
                     .as_str()
                     .and_then(|text| serde_json::from_str(text).ok());
-                let ended = record
-                    .is_some_and(|record| record["success"] == true || record["failure"] == true);
-                (key[PREFIX.len()..].to_owned(), ended)
+                let record = record
+                    .as_ref()
+                    .map_or_else(Default::default, HandlerRecord::of);
+                (key[PREFIX.len()..].to_owned(), record)
             });
         let finalizers = metadata["finalizers"].as_array();
         Self {
@@ -126,7 +137,18 @@ impl ObjectVersion {
     /// of those that there may be.
     pub(crate) fn has_open_records(&self) -> bool {
         let mut records = self.records.iter();
-        records.any(|(handler, ended)| handler != RECONCILED || !ended)
+        records.any(|(handler, record)| handler != RECONCILED || record.ended.is_none())
+    }
+
+    /// The record of a handler.
+    pub(crate) fn record_of(&self, handler: &str) -> Option<&HandlerRecord> {
+        self.records.get(&handler.replace('/', "."))
+    }
+
+    /// The time at which a call of a handler has ended, as its record says.
+    pub(crate) fn end_of(&self, handler: &str) -> Option<&str> {
+        let record = self.record_of(handler).filter(|it| it.attempts > 0);
+        record?.ended.as_deref()
     }
 
     /// Whether the object has the children that it asks for, and no others.
@@ -148,6 +170,20 @@ impl LoggedVersion for ObjectVersion {
             // An object without finalizers is gone at once, and never had a time of deletion.
             deleting: version.deleting || gone,
             ..version
+        }
+    }
+}
+
+// === impl HandlerRecord ===
+
+impl HandlerRecord {
+    fn of(record: &Value) -> Self {
+        let text = |key: &str| record[key].as_str().unwrap_or_default().to_owned();
+        let has_ended = record["success"] == true || record["failure"] == true;
+        Self {
+            started: text("started"),
+            ended: has_ended.then(|| text("stopped")),
+            attempts: record["retries"].as_u64().unwrap_or_default(),
         }
     }
 }

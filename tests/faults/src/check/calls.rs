@@ -85,11 +85,19 @@ impl<'a> Calls<'a> {
         self.versions.get(uid).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether a version has the record of a handler that has ended.
-    pub(super) fn shows_end(&self, handler: &str, uid: &str, version: u64) -> bool {
-        let key = handler.replace('/', ".");
-        let mut versions = self.versions(uid).iter();
-        versions.any(|it| it.version == version && it.records.get(&key) == Some(&true))
+    /// Whether a version has a record of the end of a call.
+    pub(super) fn shows_end(&self, call: &Call<'_>, version: u64) -> bool {
+        let mut versions = self.versions(&call.begin.uid).iter();
+        let shown = versions.find(|it| it.version == version);
+        let shown = shown.and_then(|it| it.end_of(&call.begin.handler));
+        shown.is_some() && shown != self.end_before(call)
+    }
+
+    /// The recorded end of a former call, for another state: it stays until this call has ended.
+    fn end_before(&self, call: &Call<'_>) -> Option<&str> {
+        let mut versions = self.versions(&call.begin.uid).iter().rev();
+        let seen = versions.find(|it| it.version <= call.begin.version);
+        seen.and_then(|it| it.end_of(&call.begin.handler))
     }
 
     /// The objects that were there, each by its uid.
@@ -101,7 +109,7 @@ impl<'a> Calls<'a> {
     /// left. What is written long after the death of its process is of another one.
     pub(super) fn recorded_at(&self, call: &Call<'_>) -> Option<u64> {
         let handler = call.begin.handler.as_str();
-        let key = handler.replace('/', ".");
+        let end_before = self.end_before(call);
         let mut base: Option<&DigestedState> = None;
         let is_of_process = |version: &ObjectVersion| {
             let died = call.died.map(|died| died + LATE_WRITE);
@@ -109,7 +117,8 @@ impl<'a> Calls<'a> {
         };
         for version in self.versions(&call.begin.uid) {
             if version.version > call.begin.version && is_of_process(version) {
-                if version.records.get(&key) == Some(&true) {
+                let end = version.end_of(handler);
+                if end.is_some() && end != end_before {
                     return Some(version.version);
                 }
                 // With records left, a base does not say that all handlers have ended on it.

@@ -4,6 +4,8 @@ use super::calls::{Call, Calls, scope};
 use super::{BrokenClaim, Claim, Evidence, story};
 use crate::clock::SECOND;
 use crate::operators::{OperatorLife, OperatorRole};
+use crate::state::DigestedState;
+use crate::watch_log::HandlerRecord;
 use crate::workload::{GILDED, NOTICED, PARTS, RECONCILED, RESUMED, STEADY, SUBS, TICK};
 
 /// The time after the start of a rival in which both operators may handle an object.
@@ -61,13 +63,15 @@ fn repetition(
     }
     if SUBS.contains(&handler) {
         // Its success is remembered while the cycle of its parent is open, and is on the object.
-        let shown = calls.shows_end(handler, &second.begin.uid, second.begin.version);
+        let shown = calls.shows_end(first, second.begin.version);
         return shown.then(|| "its record says that it has ended".to_owned());
     }
     if let Some(recorded) = calls.recorded_at(first)
         && recorded <= second.begin.version
     {
-        if in_takeover(evidence, calls, second) {
+        if in_takeover(evidence, calls, second)
+            || is_undone(evidence, calls, first, second, recorded)
+        {
             return None;
         }
         return Some(format!("the end was recorded at version {recorded}"));
@@ -102,6 +106,43 @@ fn in_takeover(evidence: &Evidence, calls: &Calls<'_>, second: &Call<'_>) -> boo
         };
         (rival.started..rival.started + TAKEOVER).contains(&second.begin.at)
             && calls.of_turns(uid).any(handled_beside)
+    })
+}
+
+/// Whether a late write of one of two operators has put an older record, or an older last handled
+/// state, in the place of what the other one has recorded. It was under way when its operator
+/// paused; what that operator has called must not be forgotten.
+fn is_undone(
+    evidence: &Evidence,
+    calls: &Calls<'_>,
+    first: &Call<'_>,
+    second: &Call<'_>,
+    recorded: u64,
+) -> bool {
+    let handler = first.begin.handler.as_str();
+    let versions = calls.versions(&first.begin.uid);
+    let at = versions.iter().find(|it| it.version == recorded);
+    let Some(recorded) = at.filter(|_| paused_between(evidence, first, second)) else {
+        return false;
+    };
+    let end = recorded.end_of(handler);
+    let is_older_record = |record: &HandlerRecord| {
+        let time = record.ended.as_ref().unwrap_or(&record.started);
+        end.is_some_and(|end| time.as_str() < end)
+    };
+    let is_state_since_first = |base: &DigestedState| {
+        let mut since = versions.iter();
+        since.any(|it| it.version >= first.begin.version && it.state.whole == base.whole)
+    };
+    let mut base = recorded.base.as_ref();
+    let mut later = versions
+        .iter()
+        .filter(|it| it.version > recorded.version && it.version <= second.begin.version);
+    later.any(|version| {
+        let has_moved = version.base.as_ref() != base;
+        base = version.base.as_ref();
+        let is_older_base = has_moved && base.is_some_and(|base| !is_state_since_first(base));
+        is_older_base || version.record_of(handler).is_some_and(is_older_record)
     })
 }
 
@@ -155,6 +196,60 @@ mod tests {
     fn a_call_after_an_end_that_was_not_recorded_is_admitted() {
         let story = Story::complete().repeated_by_the_next_process(CHANGED);
         assert_eq!(claims_of(&story), []);
+    }
+
+    #[test]
+    fn a_call_after_an_older_record_of_a_second_operator_is_admitted() {
+        let repeats = |next, rival: Option<(u64, u64)>| {
+            let mut story = Story::complete().repeated_after(CHANGED, next);
+            if let Some((from, to)) = rival {
+                story = story.with_rival(from, to);
+            }
+            claims_of(&story).contains(&Claim::NothingRepeated)
+        };
+        let older = || {
+            [
+                Story::with_record_of(CHANGED, 19, Some(20)),
+                Story::with_record_of(CHANGED, 19, None),
+                Story::with_base(0),
+            ]
+        };
+        for next in older() {
+            assert!(!repeats(next.clone(), Some((15, 24))), "{next:?}");
+            // There was no second operator between both calls.
+            assert!(repeats(next.clone(), None), "{next:?}");
+            assert!(repeats(next.clone(), Some((15, 21))), "{next:?}");
+        }
+        for next in [
+            Story::with_record_of(CHANGED, 21, Some(22)),
+            Story::with_record_of(CHANGED, 23, None),
+            Story::with_base(1),
+            Story::with_base(2),
+        ] {
+            assert!(repeats(next.clone(), Some((15, 24))), "{next:?}");
+        }
+    }
+
+    #[test]
+    fn a_record_without_an_attempt_is_not_the_end_of_a_call() {
+        let repeats = |attempts| {
+            let story = Story::complete().reverted_after_death(CHANGED, attempts);
+            claims_of(&story).contains(&Claim::NothingRepeated)
+        };
+        assert!(!repeats(0));
+        assert!(repeats(1));
+    }
+
+    #[test]
+    fn the_record_of_an_earlier_call_is_not_taken_for_that_of_the_last_one() {
+        let repeats = |handler, second| {
+            let story = Story::complete().repeated_beside_record_of(handler, second);
+            claims_of(&story).contains(&Claim::NothingRepeated)
+        };
+        for handler in [CHANGED, SUBS[0]] {
+            assert!(!repeats(handler, 20), "{handler}");
+            assert!(repeats(handler, 22), "{handler}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::journal::{CallLine, IndexedState, JournalContent, JournalLine, Logged
 use crate::operators::{OperatorLife, OperatorRole};
 use crate::state::DigestedState;
 use crate::tested_operator::TestedOperator;
-use crate::watch_log::{ChildVersion, ObjectVersion, WatchLogContent};
+use crate::watch_log::{ChildVersion, HandlerRecord, ObjectVersion, WatchLogContent};
 use crate::workload::{CHANGED, MADE, PARTS, RECONCILED, RESIZED, RESUMED, STEADY, SUBS, TICK};
 
 const NAME: &str = "here/w1";
@@ -50,6 +50,16 @@ fn version(number: u64, edit: u64, base: Option<u64>) -> ObjectVersion {
         records: BTreeMap::new(),
         held: true,
         deleting: false,
+    }
+}
+
+/// The record of a handler that was called once.
+fn record(started: u64, ended: Option<u64>) -> HandlerRecord {
+    let time = |second: u64| format!("1970-01-01T00:00:{second:02}.000000+00:00");
+    HandlerRecord {
+        started: time(started),
+        ended: ended.map(time),
+        attempts: 1,
     }
 }
 
@@ -186,7 +196,9 @@ impl Story {
     pub(super) fn handled_other_state_last(mut self) -> Self {
         self.call(CHANGED, 21, 2, 30, LoggedStep::Success);
         let mut recorded = version(22, 2, Some(1));
-        recorded.records.insert(CHANGED.to_owned(), true);
+        recorded
+            .records
+            .insert(CHANGED.to_owned(), record(30, Some(31)));
         self.evidence.watch.versions.push(recorded);
         self.rest_at(version(23, 1, Some(1)));
         self
@@ -226,9 +238,72 @@ impl Story {
         self
     }
 
+    /// A process dies after it has called the handler for the second edit, and the record on the
+    /// object is still that of an earlier call, or one with the end of this call.
+    pub(super) fn repeated_beside_record_of(mut self, handler: &str, second: u64) -> Self {
+        for (number, end) in [(21, 20), (22, second)] {
+            let mut recorded = version(number, 2, Some(1));
+            let key = handler.replace('/', ".");
+            recorded.records.insert(key, record(20, Some(end)));
+            self.evidence.watch.versions.push(recorded);
+        }
+        self.call(handler, 21, 2, 22, LoggedStep::Success);
+        self.next_process();
+        self.call(handler, 22, 2, 30, LoggedStep::Success);
+        self
+    }
+
+    /// The handler was called for the second edit, and its end is recorded. The next version is the
+    /// one for which it is called again, by the next process.
+    pub(super) fn repeated_after(mut self, handler: &str, next: ObjectVersion) -> Self {
+        let mut recorded = version(22, 2, Some(1));
+        recorded
+            .records
+            .insert(handler.to_owned(), record(21, Some(22)));
+        let number = next.version;
+        let versions = &mut self.evidence.watch.versions;
+        versions.extend([version(21, 2, Some(1)), recorded, next]);
+        self.call(handler, 21, 2, 22, LoggedStep::Success);
+        self.next_process();
+        self.call(handler, number, 2, 50, LoggedStep::Success);
+        self
+    }
+
+    /// A version of the second edit with a record, or with another last handled state.
+    pub(super) fn with_record_of(handler: &str, started: u64, ended: Option<u64>) -> ObjectVersion {
+        let mut next = version(23, 2, Some(1));
+        let record = record(started, ended);
+        next.records.insert(handler.to_owned(), record);
+        next
+    }
+
+    /// The same with this last handled state.
+    pub(super) fn with_base(edit: u64) -> ObjectVersion {
+        version(23, 2, Some(edit))
+    }
+
+    /// A process dies after a call for the second edit, that edit is reverted, and the next process
+    /// notes that there is nothing to do for the handler. Then the edit is made again.
+    pub(super) fn reverted_after_death(mut self, handler: &str, attempts: u64) -> Self {
+        let mut noted = version(22, 1, Some(1));
+        let nothing_to_do = HandlerRecord {
+            attempts,
+            ..record(22, Some(22))
+        };
+        noted.records.insert(handler.to_owned(), nothing_to_do);
+        let versions = &mut self.evidence.watch.versions;
+        versions.extend([version(21, 2, Some(1)), noted, version(23, 2, Some(1))]);
+        self.call(handler, 21, 2, 22, LoggedStep::Success);
+        self.next_process();
+        self.call(handler, 23, 2, 30, LoggedStep::Success);
+        self
+    }
+
     pub(super) fn sub_repeated_beside_record(mut self, handler: &str) -> Self {
         let mut recorded = version(15, 1, None);
-        recorded.records.insert(handler.replace('/', "."), true);
+        recorded
+            .records
+            .insert(handler.replace('/', "."), record(15, Some(15)));
         self.evidence.watch.versions.push(recorded);
         self.call(handler, 15, 1, 30, LoggedStep::Success);
         self
@@ -294,7 +369,7 @@ impl Story {
 
     pub(super) fn with_record_at_rest(mut self) -> Self {
         let mut rest = version(30, 1, Some(1));
-        rest.records.insert("made".to_owned(), false);
+        rest.records.insert("made".to_owned(), record(20, None));
         self.rest_at(rest);
         self
     }

@@ -95,12 +95,11 @@ fn described(version: &ObjectVersion) -> String {
         }
         None => text.push_str("; handled: nothing"),
     }
-    for (handler, ended) in &version.records {
-        let _ = write!(
-            text,
-            "; {handler} {}",
-            if *ended { "ended" } else { "open" }
-        );
+    for (handler, record) in &version.records {
+        let _ = match &record.ended {
+            Some(time) => write!(text, "; {handler} ended at {time}"),
+            None => write!(text, "; {handler} open since {}", record.started),
+        };
     }
     if version.deleting {
         text.push_str("; being deleted");
