@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use kopf_runtime::{ChangeHandler, Old, On, Reason};
 use kopf_tests::child_process::{ChildProcess, Ending};
 use kopf_tests::{Objects, Sandbox, TestFailure, TestResult};
 use kube::ResourceExt as _;
 use serde_json::json;
 
-use crate::fixture::{LAST_HANDLED, records};
+use crate::fixture::{HandlerFixture, LAST_HANDLED, records};
 
 struct RestartFixture {
     sandbox: Sandbox,
@@ -110,4 +111,37 @@ async fn a_pending_retry_survives_a_kill_of_the_operator() -> TestResult {
     assert!(log.contains("Handler 'flaky' succeeded."), "{log}");
     assert_eq!(operator.terminate().await?, Ending::Exit(0));
     Ok(())
+}
+
+#[tokio::test]
+async fn a_handler_is_called_with_an_unknown_old_value_if_the_state_that_it_saw_is_unknown()
+-> TestResult {
+    let mut fixture = HandlerFixture::new("unknown").await?;
+    fixture.script("update", |cx| {
+        let is_unknown = cx.old_raw() == Old::Unknown && !cx.diff().is_empty();
+        cx.patch().status(json!({"oldIsUnknown": is_unknown}));
+        Ok(())
+    });
+    // The update to another size has succeeded and was reverted. The state that the handler saw is
+    // noted as the difference to a state that is not the last handled one.
+    let record = json!({"started": "2020-01-01T00:00:00+00:00", "purpose": "update",
+        "stopped": "2020-01-01T00:00:05+00:00", "retries": 1, "success": true});
+    let notes = json!({"base": "of another operator", "states": [{"merge": {}}],
+        "handlers": {"update": ["2020-01-01T00:00:05+00:00", 1, 0, false]}});
+    let object = json!({"spec": {"size": 1}, "metadata": {"annotations": {
+        LAST_HANDLED: json!({"spec": {"size": 1}}).to_string(),
+        "kopf.zalando.org/update": record.to_string(),
+        "kopf.zalando.org/last-seen-states": notes.to_string(),
+    }}});
+    fixture.objects.create("one", object).await?;
+    let handlers = fixture.handlers([ChangeHandler::new("update", On::update())]);
+    let operator = fixture.start(handlers).await?;
+    let call = fixture.next_call().await;
+    assert_eq!((call.reason, call.retry), (Reason::Update, 0));
+    let one = fixture.wait_until_handled("one", 1).await?;
+    assert_eq!(one.data["status"], json!({"oldIsUnknown": true}));
+    assert_eq!(fixture.calls_so_far(), [], "it is called once");
+    let (writes, _) = fixture.writes(&operator).await?;
+    assert!(writes <= 3, "{writes} writes");
+    operator.stop().await
 }
