@@ -54,6 +54,17 @@ impl DevFixture {
         self.crate_folder.join("src/handlers/kopf_example.rs")
     }
 
+    /// Builds the crate as its user does.
+    fn build(&self) -> Result<String, TestFailure> {
+        let mut cargo = workspace::cargo();
+        cargo
+            .args(["build", "--message-format=json"])
+            .env("CARGO_TARGET_DIR", workspace::root().join("target"));
+        let output = cargo.current_dir(&self.crate_folder).output()?;
+        assert!(output.status.success(), "{output:?}");
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
     fn cluster(&self, command: &str) -> TestResult {
         let done = Command::new(&self.program)
             .args(["cluster", command])
@@ -102,6 +113,9 @@ async fn dev_runs_the_operator_and_replaces_it_after_each_change() -> TestResult
         "{log}"
     );
     assert!(log.contains("state       handled"), "{log}");
+    let built = fixture.build()?;
+    let compiled = built.lines().find(|line| line.contains(r#""fresh":false"#));
+    assert_eq!(compiled, None, "dev has built it");
 
     let dev = fixture.dev(&[]).start()?;
     wait_for_count(&dev, "dev: built in", 1).await?;

@@ -1,5 +1,6 @@
 //! Generates and builds the operator.
 
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -48,6 +49,9 @@ impl Builder {
         if self.release {
             command.arg("--release");
         }
+        for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_this_program(name)) {
+            command.env_remove(name);
+        }
         let mut cargo = command
             .spawn()
             .map_err(|error| failed("run cargo", error))?;
@@ -70,6 +74,15 @@ impl Builder {
         }
         executable.map(Some).ok_or(Error::NoProgram)
     }
+}
+
+/// Whether `cargo run -p kopf-gen` has set this variable to say something about kopf-gen.
+///
+/// Build scripts of the operator's dependencies read these names. If they saw them here, and not
+/// when the user runs cargo, each build would compile the dependencies anew.
+fn is_of_this_program(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    name == "OUT_DIR" || name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
 }
 
 /// The program of the crate in a message of cargo.
