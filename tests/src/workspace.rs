@@ -28,7 +28,8 @@ pub fn cargo() -> Command {
 pub fn clear_cargo_variables(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
-        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+        let is_of_package = text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_");
+        if is_of_package || text == "OUT_DIR" {
             command.env_remove(&name);
         }
     }

@@ -122,7 +122,10 @@ fn follow_with(markdown: &str, variables: &[(&str, OsString)]) -> Result<(), Str
 /// Runs a script in a fresh checkout.
 fn run(script: &str, variables: &[(&str, OsString)]) -> Result<(), String> {
     let (_parent, checkout) = fresh_checkout();
-    let output = Command::new("bash")
+    let mut bash = Command::new("bash");
+    // The reader's shell does not have them.
+    workspace::clear_cargo_variables(&mut bash);
+    let output = bash
         .args(["-euxo", "pipefail", "-c", script])
         .current_dir(&checkout)
         .env("CARGO_TARGET_DIR", repository().join("target"))
