@@ -22,7 +22,12 @@ use kopf_simulation::server::{
     ApiRequest, ApiServer, DeletePreconditions, Endpoint, KindDefinition, SimulatedPatch, Verb,
 };
 use kopf_simulation::world::History;
+use mimalloc::MiMalloc;
 use serde_json::json;
+
+/// With the allocator of the system, two fifths of the time of a history are spent in it.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 const USAGE: &str = "usage: kopf-simulation run [HISTORIES] [FIRST SEED]\n       \
                      kopf-simulation survey [HISTORIES] [FIRST SEED]\n       \
