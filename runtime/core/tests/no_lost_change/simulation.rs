@@ -484,10 +484,18 @@ impl Simulation {
         if let Baseline::Known(stored) = self.persistence.baseline(ObjectView::new(&self.body)) {
             self.created.get_or_insert(stored.into_value());
         }
-        let annotations = self.body["metadata"]["annotations"].as_object();
-        if annotations.is_some_and(|annotations| annotations.len() == 1) {
+        if !self.has_records_of_a_change() {
             self.cycle += 1;
         }
+    }
+
+    /// Whether a cycle is open. The end of a change that was reverted keeps the records of resume
+    /// handlers that are done.
+    fn has_records_of_a_change(&self) -> bool {
+        let progress = &self.persistence.progress;
+        let records = progress.records(&[], ObjectView::new(&self.body));
+        let mut purposes = records.iter().map(|(_, record)| record.purpose);
+        purposes.any(|purpose| purpose != Some(Reason::Resume))
     }
 
     /// Asserts that the next turn finds nothing to do, as the machine does not look again.
