@@ -277,13 +277,12 @@ impl Turn {
         let mut handled = known
             .unwrap_or_default()
             .filtered(|id, stamp| tracker.stamp(id) == Some(stamp));
-        // An update restarts these handlers. Without a difference, one from an unknown state follows.
+        // An update restarts these handlers. Without a difference, one from an unknown state
+        // follows, also for those that an update was to call which another operator has ended.
         if !unknown.is_empty() && matches!(reason, Reason::Noop | Reason::Resume) {
             let state = Baseline::Hashed(HashedState::unknown(input.salt()));
-            let is_finished =
-                |id: &HandlerId, stamp| tracker.is_finished(id) && tracker.stamp(id) == Some(stamp);
             for (id, stamp) in &unknown {
-                if is_finished(id, *stamp) {
+                if tracker.stamp(id) == Some(*stamp) {
                     handled.note(id.clone(), *stamp, &state);
                 }
             }

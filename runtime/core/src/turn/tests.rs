@@ -196,12 +196,16 @@ fn a_handler_whose_note_is_for_another_base_is_called_again() {
 
 #[test]
 fn a_handler_whose_note_is_for_another_base_is_called_again_though_the_change_was_reverted() {
-    let record = r#"{"started":"2020-01-01T00:00:00+00:00","stopped":"2020-01-01T00:00:05+00:00","purpose":"update","retries":2,"success":true}"#;
-    let due = |base: &str, event| {
-        let notes = json!({"base": base, "states": [{"merge": {}}],
+    let record = |is_finished: bool| {
+        json!({"started": "2020-01-01T00:00:00+00:00", "stopped": "2020-01-01T00:00:05+00:00",
+            "purpose": "update", "retries": 2, "success": is_finished})
+        .to_string()
+    };
+    let due = |is_finished, event| {
+        let notes = json!({"base": "other", "states": [{"merge": {}}],
             "handlers": {"field/spec.x": ["2020-01-01T00:00:05+00:00", 2, 0, false]}});
         let mut body = json!({"spec": {"x": 1}, "metadata": {"uid": "u", "annotations": {
-            format!("{KOPF}/field.spec.x"): record,
+            format!("{KOPF}/field.spec.x"): record(is_finished),
             format!("{KOPF}/last-seen-states"): notes.to_string(),
             format!("{KOPF}/last-handled-configuration"): r#"{"spec":{"x":1}}"#,
         }}});
@@ -227,7 +231,9 @@ fn a_handler_whose_note_is_for_another_base_is_called_again_though_the_change_wa
     };
     for event in [EventKind::Changed, EventKind::Listed] {
         // Only the notes of a write were written, or another operator has ended the cycle.
-        assert_eq!(due("other", event), ["field/spec.x"]);
+        assert_eq!(due(true, event), ["field/spec.x"]);
+        // The same, and the handler was to be called in an update.
+        assert_eq!(due(false, event), ["field/spec.x"]);
     }
 }
 
