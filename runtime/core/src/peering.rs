@@ -113,9 +113,13 @@ impl Peer {
             identity: identity.to_owned(),
             priority: record.get("priority").and_then(Value::as_i64).unwrap_or(0),
             lifetime: lifetime.map_or(DEFAULT_LIFETIME, |seconds| {
+                let longest = match planted!(PeerLifetimeUnlimited) {
+                    true => Duration::MAX,
+                    false => LONGEST_LIFETIME,
+                };
                 Duration::try_from_secs_f64(seconds.trunc().max(0.0))
-                    .unwrap_or(LONGEST_LIFETIME)
-                    .min(LONGEST_LIFETIME)
+                    .unwrap_or(longest)
+                    .min(longest)
             }),
             lastseen: lastseen.and_then(time::parse).unwrap_or(now),
         }

@@ -136,6 +136,12 @@ faults! {
     ChildChangeIgnored,
     /// the event of a child is dropped while the child is applied
     ChildEventDropped,
+    /// the lifetime of a peer is not limited
+    PeerLifetimeUnlimited,
+    /// an object whose handlers take long does not count towards the worker limit
+    LongWorkNotCounted,
+    /// a list that was interrupted begins anew
+    InterruptedListRepeated,
 }
 
 /// Plants a fault in this thread, or none.

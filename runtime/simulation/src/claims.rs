@@ -6,6 +6,8 @@ mod at_rest;
 mod children;
 mod disturbances;
 mod leases;
+mod lists;
+mod pauses;
 mod returns;
 mod shown;
 mod tracking;
@@ -31,6 +33,8 @@ use crate::world::{Disturbance, HistoryLimits, HistoryPhase, Occurrence, Scenari
 
 use children::{TrackedChildren, parts};
 use leases::LeaseTerms;
+use lists::ListedStates;
+use pauses::ResumedStates;
 use returns::ReturnedStates;
 use tracking::{Landed, Sender, TrackedObjects, WriteBounds};
 
@@ -48,6 +52,8 @@ pub struct OperatorScenario {
     children: TrackedChildren,
     leases: LeaseTerms,
     returns: ReturnedStates,
+    lists: ListedStates,
+    resumed: ResumedStates,
     edits: u64,
     disturbances: u32,
     /// Whether the present webhook removes what operators write.
@@ -58,6 +64,8 @@ pub struct OperatorScenario {
     webhook_stamped: bool,
     /// Whether others have ever removed finalizers.
     finalizers_removed: bool,
+    /// Whether a peer has a record that would be valid for years.
+    has_endless_peer: bool,
 }
 
 /// The operators and the objects of a history.
@@ -151,12 +159,15 @@ impl OperatorScenario {
             children: TrackedChildren::default(),
             leases: LeaseTerms::default(),
             returns: ReturnedStates::default(),
+            lists: ListedStates::default(),
+            resumed: ResumedStates::default(),
             edits: 0,
             disturbances: 0,
             webhook_removes: false,
             webhook_removed: false,
             webhook_stamped: false,
             finalizers_removed: false,
+            has_endless_peer: false,
         }
     }
 
@@ -230,7 +241,12 @@ impl OperatorScenario {
                         other.process == sender.process || leases.is_valid(other, now)
                     }
                 };
-                self.objects.begun(self.plan.setup, sender, call, concurs)
+                self.objects.begun(self.plan.setup, sender, call, concurs)?;
+                self.resumed.check(sender, call)?;
+                match self.plan.behaviour.worker_limit {
+                    Some(limit) => self.objects.check_worker_limit(sender, limit),
+                    None => Ok(()),
+                }
             }
             OperatorFact::CallEnded {
                 uid,
@@ -280,6 +296,12 @@ impl OperatorScenario {
             }
             OperatorFact::Gate { .. } => {
                 self.objects.period_begun(sender, now);
+                self.lists.ended(sender);
+                Ok(())
+            }
+            OperatorFact::Listed { uid, version } => self.lists.listed(sender, uid, version),
+            OperatorFact::ListEnded => {
+                self.lists.ended(sender);
                 Ok(())
             }
             OperatorFact::Trouble { .. } => Ok(()),
@@ -588,7 +610,10 @@ impl Scenario for OperatorScenario {
 
     fn tend(&mut self, server: &mut ApiServer, phase: HistoryPhase) -> bool {
         let has_deleted = self.collect_garbage(server);
-        let has_changed = phase == HistoryPhase::Disturbed && self.change_new_children(server);
+        let has_changed = match phase {
+            HistoryPhase::Disturbed => self.change_new_children(server),
+            HistoryPhase::Settling | HistoryPhase::Calm => self.remove_endless_peer(server),
+        };
         has_deleted || has_changed
     }
 
@@ -608,6 +633,10 @@ impl Scenario for OperatorScenario {
                     process: *process,
                     run: *run,
                 };
+                if matches!(fact, OperatorFact::Gate { running: true }) {
+                    let objects = server.peek_all(self.plan.kind);
+                    self.resumed.resumed(sender, objects.map(AsRef::as_ref));
+                }
                 self.reported(sender, fact, *phase, server.now())
             }
             Occurrence::Executed {

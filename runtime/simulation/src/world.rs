@@ -1,6 +1,7 @@
 //! One history: processes, the API server and others, on one queue and one clock.
 
 use std::collections::BTreeMap;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -101,7 +102,16 @@ impl<'a, S: Scenario> World<'a, S> {
             figures: HistoryFigures::default(),
             limits,
         };
-        let result = world.run();
+        // The claims are about what the operators do: the world is not used again after a panic.
+        let run = panic::catch_unwind(AssertUnwindSafe(|| world.run()));
+        let result = run.unwrap_or_else(|payload| {
+            let message = payload.downcast_ref::<String>().map(String::as_str);
+            let message = message.or_else(|| payload.downcast_ref().copied());
+            Err(Violation::new(
+                "nothing panics",
+                message.unwrap_or_default(),
+            ))
+        });
         if let Err(violation) = &result {
             let line = || format!("VIOLATION  {violation}");
             world.history.note(world.now, line);

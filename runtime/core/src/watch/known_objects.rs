@@ -110,6 +110,9 @@ impl<K: WatchedKey, S: BuildHasher + Default> KnownObjects<K, S> {
 
     /// Whether an interrupted list has sent this state already; notes that the list names it again.
     fn is_sent(&mut self, key: &K, watch_event: &ObservedState<K::Text>) -> bool {
+        if planted!(InterruptedListRepeated) {
+            return false;
+        }
         let known = self.objects.get_mut(key.uid());
         let version = watch_event.version.as_ref().and_then(number);
         let sent = known.filter(|it| it.listed.is_some() && it.listed == version);

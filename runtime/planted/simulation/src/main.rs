@@ -26,7 +26,7 @@ const MOST_HISTORIES: u64 = 30_000;
 const SHORT_HISTORIES: u64 = 400;
 
 /// The number of faults that the short form must find; the others are rarer than that.
-const SHORT_FOUND: usize = 30;
+const SHORT_FOUND: usize = 33;
 
 /// The part of the runs in which a fault must be found.
 const LEAST_FOUND: f64 = 0.95;

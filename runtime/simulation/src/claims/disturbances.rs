@@ -19,6 +19,9 @@ use crate::world::Disturbance;
 /// The finalizer of another operator.
 const OTHER_FINALIZER: &str = "kopf.test/other";
 
+/// The peer that joins and leaves.
+const OTHER_PEER: &str = "other";
+
 /// The annotation of a webhook.
 const STAMP: &str = "kopf.test/stamp";
 
@@ -56,7 +59,9 @@ impl OperatorScenario {
             24..27 => match self.plan.mode {
                 CoordinationMode::Alone => Disturbance::Request(self.edit(name, choices)),
                 CoordinationMode::Election => Disturbance::Request(self.take_lease()),
-                CoordinationMode::Peering => Disturbance::Request(self.join_peering(server)),
+                CoordinationMode::Peering => {
+                    Disturbance::Request(self.join_peering(server, choices))
+                }
             },
             0..9 if !exists => {
                 let verb = self.create(name, choices);
@@ -143,22 +148,40 @@ impl OperatorScenario {
     }
 
     /// Another operator with a high priority comes for a while.
-    fn join_peering(&self, server: &ApiServer) -> ApiRequest {
+    fn join_peering(&mut self, server: &ApiServer, choices: &mut Choices) -> ApiRequest {
         let seen = kopf_core::time::to_micros(server.now().timestamp());
         let other = Peer {
-            identity: "other".to_owned(),
+            identity: OTHER_PEER.to_owned(),
             priority: 100,
             lifetime: Duration::from_secs(5),
             lastseen: seen,
         };
+        let mut record = other.record();
+        // Any client may write a number of seconds that no clock can express.
+        self.has_endless_peer = choices.one_of(4) == 3;
+        if self.has_endless_peer {
+            record["lifetime"] = json!("inf");
+        }
+        self.patch_peering(&record)
+    }
+
+    /// The request in which another operator writes or removes its record.
+    fn patch_peering(&self, record: &Value) -> ApiRequest {
+        let patch = SimulatedPatch::Merge(json!({"status": {OTHER_PEER: record}}));
         ApiRequest {
             kind: self.plan.coordination_kind,
-            ..self.patch(
-                NAME,
-                Endpoint::Object,
-                SimulatedPatch::Merge(other.announcement()),
-            )
+            ..self.patch(NAME, Endpoint::Object, patch)
         }
+    }
+
+    /// The other operator whose record would be valid for years takes it back; returns whether
+    /// there is one.
+    pub(super) fn remove_endless_peer(&mut self, server: &mut ApiServer) -> bool {
+        let has_endless_peer = std::mem::take(&mut self.has_endless_peer);
+        if has_endless_peer {
+            server.handle(&self.patch_peering(&Value::Null));
+        }
+        has_endless_peer
     }
 
     /// The other operator does its part for an object that is deleted.

@@ -207,6 +207,21 @@ impl TrackedObjects {
         Ok(())
     }
 
+    /// No more objects are handled at once than the operator's limit allows.
+    pub(super) fn check_worker_limit(&self, sender: Sender, limit: usize) -> Result<(), Violation> {
+        let is_open = |call: &TrackedCall| !call.ended && call.sender == sender;
+        let objects = self.objects.values();
+        let handled = objects.filter(|it| it.calls.iter().rev().any(is_open));
+        let count = handled.count();
+        match count > limit {
+            true => {
+                let details = format!("{count} objects at once, with a limit of {limit}");
+                Err(Violation::new("the worker limit is kept", details))
+            }
+            false => Ok(()),
+        }
+    }
+
     /// An event handler was called.
     pub(super) fn event_called(&mut self, uid: &str) {
         self.objects.entry(uid.to_owned()).or_default().event_calls += 1;

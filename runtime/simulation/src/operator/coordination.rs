@@ -165,9 +165,9 @@ impl Coordination {
                 if !fresh.is_empty() {
                     return CoordinationStep::Send(patch(removal(fresh)), LIFETIME / 4);
                 }
-                let wait = renew_at.saturating_sub(now);
-                let recheck = decision.recheck.unwrap_or(wait);
-                CoordinationStep::Wait(wait.min(recheck).max(Duration::from_millis(100)))
+                let recheck_at = decision.recheck.map_or(*renew_at, |wait| now + wait);
+                let wait = recheck_at.min(*renew_at).saturating_sub(now);
+                CoordinationStep::Wait(wait.max(Duration::from_millis(100)))
             }
         }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use kopf_core::cause::Reason;
 use kopf_core::handler::HandlerId;
+use kopf_core::object::resource_version::ResourceVersion;
 use kopf_core::watch::WatchEventType;
 use serde_json::Value;
 
@@ -61,6 +62,15 @@ pub enum OperatorFact {
         /// Whether it is deleted.
         deletes: bool,
     },
+    /// A state of an object has come from a list.
+    Listed {
+        /// The object.
+        uid: &'static str,
+        /// Its version.
+        version: ResourceVersion,
+    },
+    /// The list of all objects is complete.
+    ListEnded,
     /// Event handlers were called.
     EventCalled {
         /// The object.
@@ -166,6 +176,8 @@ impl fmt::Display for OperatorFact {
                 let verb = if *deletes { "deletes" } else { "applies" };
                 write!(formatter, "{verb} the child {name} of {uid}")
             }
+            Self::Listed { uid, version } => write!(formatter, "a list has {uid} at {version}"),
+            Self::ListEnded => write!(formatter, "the list is complete"),
             Self::EventCalled { uid, event_type } => {
                 write!(
                     formatter,

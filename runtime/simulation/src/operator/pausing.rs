@@ -1,6 +1,7 @@
 //! Pauses and their ends, and the workers that may start.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use kopf_core::background::stopping::StopReason;
 use kopf_core::queue::PauseReading;
@@ -11,6 +12,9 @@ use super::{
     WatchPurpose,
 };
 use crate::world::ActorEffect;
+
+/// The time after which work is long, if that is planted as a fault.
+const LONG_WORK: Duration = Duration::from_secs(1);
 
 impl SimulatedOperator {
     /// Follows the coordination into a pause and out of it.
@@ -80,6 +84,16 @@ impl SimulatedOperator {
         }
     }
 
+    /// The workers that count towards the limit.
+    fn counted_workers(&self) -> usize {
+        if planted!(LongWorkNotCounted) {
+            let now = uptime(self.clock);
+            let workers = self.workers.values();
+            return workers.filter(|it| now < it.begun() + LONG_WORK).count();
+        }
+        self.workers.len()
+    }
+
     /// Starts workers for the objects that are ready, and does what they lead to.
     pub(super) fn pump(&mut self) {
         loop {
@@ -89,7 +103,7 @@ impl SimulatedOperator {
             let open = (!self.options.setup.has_index || self.stream.listed == epoch)
                 && (!self.has_children() || self.child_stream.listed == epoch);
             let limit = self.options.behaviour.worker_limit;
-            let is_full = limit.is_some_and(|limit| self.workers.len() >= limit);
+            let is_full = limit.is_some_and(|limit| self.counted_workers() >= limit);
             let may_start = !self.queue.is_paused() && open && !is_full && self.stop.is_none();
             let next = match may_start {
                 true => self.waiting.ready.pop_front(),

@@ -14,7 +14,10 @@ use kopf_core::watch::known_objects::KeyedEvent;
 use super::queueing::SimulatedRules;
 use super::reconciling::OPERATOR_NAME;
 use super::stream::SimulatedStreamStep;
-use super::{CallPurpose, SimulatedKey, SimulatedOperator, StreamRole, TimerPurpose, WatchPurpose};
+use super::{
+    CallPurpose, OperatorFact, SimulatedKey, SimulatedOperator, StreamRole, TimerPurpose,
+    WatchPurpose,
+};
 use crate::server::{ListOptions, Verb, WatchOptions};
 
 /// The page size of lists.
@@ -37,8 +40,9 @@ impl SimulatedOperator {
             (StreamRole::Children, None) => return,
         };
         loop {
-            if role == StreamRole::Children {
-                self.children_listed();
+            match role {
+                StreamRole::Children => self.children_listed(),
+                StreamRole::Objects => self.objects_listed(),
             }
             step = match step {
                 SimulatedStreamStep::Nothing => return,
@@ -88,8 +92,21 @@ impl SimulatedOperator {
         }
     }
 
+    /// Reports that the list of objects has ended.
+    fn objects_listed(&mut self) {
+        if self.stream.ended_list.take().is_some() {
+            self.report(OperatorFact::ListEnded);
+        }
+    }
+
     /// An event has reached the index and the queue.
     fn received(&mut self, (key, state): KeyedEvent<SimulatedKey>) {
+        if state.event_type == WatchEventType::Listed
+            && let Some(version) = state.version.clone()
+        {
+            let uid = key.uid;
+            self.report(OperatorFact::Listed { uid, version });
+        }
         if self.options.setup.has_index {
             self.update_index(&key, state.event_type, &state.text);
         }
