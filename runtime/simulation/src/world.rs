@@ -102,7 +102,7 @@ impl<'a, S: Scenario> World<'a, S> {
             figures: HistoryFigures::default(),
             limits,
         };
-        // The claims are about what the operators do: the world is not used again after a panic.
+        // Nothing uses the world after a panic.
         let run = panic::catch_unwind(AssertUnwindSafe(|| world.run()));
         let result = run.unwrap_or_else(|payload| {
             let message = payload.downcast_ref::<String>().map(String::as_str);
