@@ -22,8 +22,8 @@ use serde_json::{Value, json};
 use crate::choices::Choices;
 use crate::faults::FaultPlan;
 use crate::operator::{
-    Behaviour, CoordinationMode, NAMESPACE, OperatorFact, OperatorOptions, OperatorSetup,
-    SimulatedOperator, peering_object,
+    BegunCall, Behaviour, CoordinationMode, NAMESPACE, OperatorFact, OperatorOptions,
+    OperatorSetup, SimulatedOperator, peering_object,
 };
 use crate::server::{
     ApiAnswer, ApiRequest, ApiServer, KindDefinition, KindId, SimulatedPatch, Verb,
@@ -224,30 +224,7 @@ impl OperatorScenario {
         now: VirtualTime,
     ) -> Result<(), Violation> {
         match fact {
-            OperatorFact::CallBegun(call) => {
-                if phase == HistoryPhase::Calm && self.comes_to_rest() {
-                    let details = format!("{} is called for {}", call.handler, call.uid);
-                    return Err(Violation::new("operators stay at rest", details));
-                }
-                if self.plan.mode == CoordinationMode::Election {
-                    self.leases.may_act(sender, now, "an attempt begins")?;
-                }
-                let leases = &self.leases;
-                let mode = self.plan.mode;
-                let concurs = |other: Sender| match mode {
-                    CoordinationMode::Alone => true,
-                    CoordinationMode::Peering => other.process == sender.process,
-                    CoordinationMode::Election => {
-                        other.process == sender.process || leases.is_valid(other, now)
-                    }
-                };
-                self.objects.begun(self.plan.setup, sender, call, concurs)?;
-                self.resumed.check(sender, call)?;
-                match self.plan.behaviour.worker_limit {
-                    Some(limit) => self.objects.check_worker_limit(sender, limit),
-                    None => Ok(()),
-                }
-            }
+            OperatorFact::CallBegun(call) => self.call_begun(sender, call, phase, now),
             OperatorFact::CallEnded {
                 uid,
                 handler,
@@ -305,6 +282,38 @@ impl OperatorScenario {
                 Ok(())
             }
             OperatorFact::Trouble { .. } => Ok(()),
+        }
+    }
+
+    /// An attempt of a handler begins.
+    fn call_begun(
+        &mut self,
+        sender: Sender,
+        call: &BegunCall,
+        phase: HistoryPhase,
+        now: VirtualTime,
+    ) -> Result<(), Violation> {
+        if phase == HistoryPhase::Calm && self.comes_to_rest() {
+            let details = format!("{} is called for {}", call.handler, call.uid);
+            return Err(Violation::new("operators stay at rest", details));
+        }
+        if self.plan.mode == CoordinationMode::Election {
+            self.leases.may_act(sender, now, "an attempt begins")?;
+        }
+        let leases = &self.leases;
+        let mode = self.plan.mode;
+        let concurs = |other: Sender| match mode {
+            CoordinationMode::Alone => true,
+            CoordinationMode::Peering => other.process == sender.process,
+            CoordinationMode::Election => {
+                other.process == sender.process || leases.is_valid(other, now)
+            }
+        };
+        self.objects.begun(self.plan.setup, sender, call, concurs)?;
+        self.resumed.check(sender, call)?;
+        match self.plan.behaviour.worker_limit {
+            Some(limit) => self.objects.check_worker_limit(sender, limit),
+            None => Ok(()),
         }
     }
 
