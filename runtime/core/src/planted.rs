@@ -142,6 +142,8 @@ faults! {
     LongWorkNotCounted,
     /// a list that was interrupted begins anew
     InterruptedListRepeated,
+    /// an object that has lost the field of its handlers again is ignored
+    RemovedFieldIgnored,
 }
 
 /// Plants a fault in this thread, or none.

@@ -220,7 +220,8 @@ pub fn decide(input: &TurnInput, background: bool, now: Timestamp) -> Decision {
     if need != FinalizerNeed::Settled {
         return Decision::Finalizer(need);
     }
-    if input.with_subject(|subject| input.registry.ignores(subject)) {
+    let is_ignored = input.with_subject(|subject| input.registry.ignores(subject));
+    if is_ignored && (planted!(RemovedFieldIgnored) || !has_missed_change(input, now)) {
         return Decision::Leave(LeaveReason::NoHandler);
     }
     match reason {
@@ -240,6 +241,16 @@ pub fn decide(input: &TurnInput, background: bool, now: Timestamp) -> Decision {
             Decision::Handle(Box::new(Turn::open(input.clone(), now)))
         }
     }
+}
+
+/// Whether a handler finished on a state that the object has left again.
+///
+/// An object that had a field only meanwhile matches no handler of the field: neither the present
+/// state nor the last handled one has it.
+fn has_missed_change(input: &TurnInput, now: Timestamp) -> bool {
+    let progress = &input.persistence.progress;
+    progress.fetch_handled_states(input.view()).is_some()
+        && Turn::open(input.clone(), now).requires_follow_up()
 }
 
 // === impl TurnOutcome ===
@@ -277,12 +288,15 @@ impl Turn {
         let mut handled = known
             .unwrap_or_default()
             .filtered(|id, stamp| tracker.stamp(id) == Some(stamp));
-        // An update restarts these handlers. Without a difference, one from an unknown state
-        // follows, also for those that an update was to call which another operator has ended.
-        if !unknown.is_empty() && matches!(reason, Reason::Noop | Reason::Resume) {
+        // An update restarts these handlers if it concerns them. Otherwise, an update from an unknown
+        // state follows, also for those that an update was to call which another operator has ended.
+        if !unknown.is_empty() && matches!(reason, Reason::Noop | Reason::Resume | Reason::Update) {
             let state = Baseline::Hashed(HashedState::unknown(input.salt()));
+            let is_restarted = |id: &HandlerId| {
+                reason == Reason::Update && selected.iter().any(|handler| handler.id == *id)
+            };
             for (id, stamp) in &unknown {
-                if tracker.stamp(id) == Some(*stamp) {
+                if tracker.stamp(id) == Some(*stamp) && !is_restarted(id) {
                     handled.note(id.clone(), *stamp, &state);
                 }
             }

@@ -46,7 +46,7 @@ pub(crate) use coordination::{CoordinationMode, NAME, peering_object, timings};
 pub use fact::{BegunCall, OperatorFact};
 pub(crate) use key::SimulatedKey;
 pub(crate) use reconciling::{CHILD_KIND, wanted_children};
-pub(crate) use setup::{Behaviour, LABEL, OperatorSetup, parent_of, sub_handlers};
+pub(crate) use setup::{Behaviour, LABEL, OperatorSetup, indexed_value, parent_of, sub_handlers};
 
 /// The namespace of all objects.
 pub(crate) const NAMESPACE: &str = "default";

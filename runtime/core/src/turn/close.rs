@@ -60,6 +60,11 @@ impl Turn {
         self.close_except(&[], now, patch)
     }
 
+    /// Whether an update follows when the cycle ends now.
+    pub(super) fn requires_follow_up(&self) -> bool {
+        self.follow_up(&self.current_handled_states()).is_some()
+    }
+
     /// Ends a cycle whose change was reverted before all handlers were done.
     pub(super) fn close_reverted(&self, now: Timestamp) -> ObjectPatch {
         let mut patch = ObjectPatch::new();

@@ -238,6 +238,36 @@ fn a_handler_whose_note_is_for_another_base_is_called_again_though_the_change_wa
 }
 
 #[test]
+fn a_handler_whose_note_is_for_another_base_is_called_again_though_an_update_does_not_concern_it() {
+    let record = json!({"started": "2020-01-01T00:00:00+00:00", "stopped": "2020-01-01T00:00:05+00:00",
+        "purpose": "update", "retries": 2, "success": true});
+    let notes = json!({"base": "other", "states": [{"merge": {}}],
+        "handlers": {"field/spec.x": ["2020-01-01T00:00:05+00:00", 2, 0, false]}});
+    let mut body = json!({"spec": {"x": 1, "y": 1}, "metadata": {"uid": "u", "annotations": {
+        format!("{KOPF}/field.spec.x"): record.to_string(),
+        format!("{KOPF}/last-seen-states"): notes.to_string(),
+        format!("{KOPF}/last-handled-configuration"): r#"{"spec":{"x":1}}"#,
+    }}});
+    let mut called = Vec::new();
+    for _ in 0..2 {
+        let specs = vec![
+            HandlerSpec::for_field("field", Trigger::Field, "spec.x".into()),
+            HandlerSpec::for_field("other", Trigger::Field, "spec.y".into()),
+        ];
+        let mut cycle = handle(&input(specs, body.clone(), EventKind::Changed));
+        for spec in cycle.due(&Lifecycle::AllAtOnce, 0, now()) {
+            let success = Outcome::Success(Value::Null);
+            cycle.finish(&spec.id, success, Duration::ZERO, now());
+            called.push(spec.id.to_string());
+        }
+        let mut patch = ObjectPatch::new();
+        cycle.conclude(now(), &ObjectPatch::new(), &mut patch);
+        apply_merge(&mut body, &Value::Object(patch.merge_patch().clone()));
+    }
+    assert_eq!(called, ["other/spec.y", "field/spec.x"]);
+}
+
+#[test]
 fn limits_are_checked_before_a_call_and_shown_to_the_handler() {
     let record = r#"{"started":"2019-12-31T23:59:00+00:00","purpose":"create","retries":2}"#;
     let body = json!({"metadata": {"annotations": {format!("{KOPF}/create"): record}}});

@@ -292,3 +292,40 @@ fn a_handler_whose_answer_was_lost_is_not_called_again() {
         assert_eq!(called(&simulation), ["create1", "create2"], "{fault:?}");
     }
 }
+
+fn field_handlers() -> Vec<HandlerSpec> {
+    let a = FieldPath::from("spec.a");
+    vec![
+        HandlerSpec::for_field("field", Trigger::Field, a.clone()),
+        HandlerSpec::for_field("update", Trigger::Update, a),
+    ]
+}
+
+/// The object never has the field when a cycle begins or ends, so that no handler matches it then.
+#[test]
+fn a_handler_of_a_field_that_was_there_for_a_moment_is_called_for_its_removal() {
+    let mut simulation = simulation(field_handlers(), Lifecycle::Asap);
+    simulation.edit(&Edit::Unset("a"));
+    simulation.settle();
+    simulation.calls.clear();
+    simulation.edit(&Edit::Set("a", 1));
+    simulation.turn(&[Edit::Unset("a")], Fault::None);
+    assert_eq!(called(&simulation), ["field/spec.a"]);
+    simulation.settle();
+    assert_eq!(called(&simulation), ["field/spec.a"; 2]);
+    assert_eq!(simulation.calls[1].state, json!({"spec": {"b": 0}}));
+    assert_eq!(base(&simulation), Some(json!({"spec": {"b": 0}})));
+}
+
+#[test]
+fn an_edit_of_another_field_does_not_hide_the_removal_of_a_field() {
+    let mut simulation = simulation(field_handlers(), Lifecycle::Asap);
+    simulation.edit(&Edit::Unset("a"));
+    simulation.settle();
+    simulation.calls.clear();
+    simulation.edit(&Edit::Set("a", 1));
+    simulation.turn(&[Edit::Unset("a"), Edit::Set("b", 1)], Fault::None);
+    simulation.settle();
+    assert_eq!(called(&simulation), ["field/spec.a"; 2]);
+    assert_eq!(base(&simulation), Some(json!({"spec": {"b": 1}})));
+}

@@ -108,7 +108,7 @@ impl OperatorScenario {
     fn edit(&mut self, name: &str, choices: &mut Choices) -> ApiRequest {
         self.edits += 1;
         let value = choices.one_of(3);
-        let merge = match choices.one_of(8) {
+        let merge = match choices.one_of(9) {
             0..3 => json!({"spec": {"a": value}}),
             3 | 4 => json!({"spec": {"b": value}}),
             5 => {
@@ -123,6 +123,7 @@ impl OperatorScenario {
                 };
                 return self.patch(name, endpoint, SimulatedPatch::Merge(status));
             }
+            7 => json!({"spec": {"a": null}}),
             _ => {
                 let add = json!([
                     {"op": "test", "path": "/metadata/deletionTimestamp", "value": null},

@@ -74,9 +74,8 @@ pub(crate) fn wanted_children(object: &Value) -> Vec<(String, Value)> {
     let name = ObjectView::new(object).name().unwrap_or_default();
     let count = object["spec"]["a"].as_u64().unwrap_or_default();
     let names = (0..count).map(|at| format!("{name}-{at}"));
-    names
-        .map(|name| (name, object["spec"]["b"].clone()))
-        .collect()
+    let content = object["spec"]["b"].as_u64().unwrap_or_default();
+    names.map(|name| (name, content.into())).collect()
 }
 
 impl SimulatedOperator {

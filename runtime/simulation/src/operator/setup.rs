@@ -112,7 +112,8 @@ impl OperatorSetup {
     pub(crate) fn all() -> &'static [Self] {
         static ALL: OnceLock<Vec<OperatorSetup>> = OnceLock::new();
         ALL.get_or_init(|| {
-            let sets = handler_sets().into_iter().chain(parent_sets()).enumerate();
+            let sets = handler_sets().into_iter().chain(parent_sets());
+            let sets = sets.chain([field_set()]).enumerate();
             let both = sets.flat_map(|(number, specs)| {
                 let plain = Self::new(specs.clone(), number, false);
                 [plain, Self::new(specs, number, true)]
@@ -268,6 +269,20 @@ fn parent_sets() -> Vec<Vec<HandlerSpec>> {
             spec("delete", Trigger::Delete { optional: false }),
         ],
     ]
+}
+
+/// Handlers that match an object only while it has a field.
+fn field_set() -> Vec<HandlerSpec> {
+    let a = || FieldPath::from("spec.a");
+    vec![
+        HandlerSpec::for_field("field", Trigger::Field, a()),
+        HandlerSpec::for_field("update", Trigger::Update, a()),
+    ]
+}
+
+/// The value under which the index has an object.
+pub(crate) fn indexed_value(object: &Value) -> u64 {
+    object["spec"]["a"].as_u64().unwrap_or_default()
 }
 
 /// The sub-handlers of a handler.

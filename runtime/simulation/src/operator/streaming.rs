@@ -16,7 +16,7 @@ use super::reconciling::OPERATOR_NAME;
 use super::stream::SimulatedStreamStep;
 use super::{
     CallPurpose, OperatorFact, SimulatedKey, SimulatedOperator, StreamRole, TimerPurpose,
-    WatchPurpose,
+    WatchPurpose, indexed_value,
 };
 use crate::server::{ListOptions, Verb, WatchOptions};
 
@@ -149,7 +149,7 @@ impl SimulatedOperator {
         if event_type == WatchEventType::Deleted || !matches {
             return self.index.discard(&key.uid);
         }
-        let value = object["spec"]["a"].as_u64().unwrap_or_default();
+        let value = indexed_value(object);
         self.index
             .replace(&key.uid, [(format!("a={value}"), value)]);
     }
