@@ -270,7 +270,9 @@ impl<K> ObjectMemory<K> {
     /// `reconcile`. A change of the rest counts: a handler may change its own object to and fro.
     fn is_own_return(&self, rules: &ReconcileRules, input: &TurnInput) -> bool {
         let version = input.view().resource_version().map(ResourceVersion::new);
-        let is_handled = input.change.reason == Reason::Noop || !input.registry.handles_changes();
+        // The last handled state of an object that change handlers ignore is not renewed.
+        let is_handled = input.change.reason == Reason::Noop
+            || input.with_subject(|subject| input.registry.ignores(subject));
         let is_own = version.is_some() && version == self.written;
         if !is_own || !is_handled || planted!(OwnRecordTakenForReturn) {
             return false;

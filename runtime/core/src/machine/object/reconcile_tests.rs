@@ -50,9 +50,13 @@ struct Owner {
 
 impl Owner {
     fn new(triggers: &[Trigger]) -> Self {
-        let specs = triggers.iter().map(|it| HandlerSpec::new("changed", *it));
+        Self::with(triggers.iter().map(|it| HandlerSpec::new("changed", *it)))
+    }
+
+    fn with(handlers: impl IntoIterator<Item = HandlerSpec>) -> Self {
         let spec = HandlerSpec::new("reconcile", Trigger::Reconcile);
-        let registry = Registry::new(specs.chain([spec])).expect("valid declarations");
+        let specs = handlers.into_iter().chain([spec]);
+        let registry = Registry::new(specs).expect("valid declarations");
         let spec = registry.handlers().last().map(Arc::clone);
         Self {
             rules: ReconcileRules {
@@ -474,16 +478,25 @@ fn quick_edits_wait_for_nothing_though_calls_fail() {
 }
 
 #[test]
-fn quick_edits_wait_for_nothing_without_change_handlers() {
-    let mut owner = Owner::new(&[]);
-    for size in 1..60 {
-        owner.edit(&json!({"spec": {"size": size}}));
-        owner.results = vec![soon()];
-        let plan = owner.event();
-        assert_eq!(plan, NextCall::After(Duration::from_millis(100)), "{size}");
-        owner.pass_time(plan);
-        let done = owner.take();
-        assert!(done.contains(&"pruned".to_owned()), "{size}: {done:?}");
+fn quick_edits_wait_for_nothing_without_matching_change_handlers() {
+    let of_absent_field = HandlerSpec::for_field("changed", Trigger::Field, "spec.none".into());
+    for handlers in [vec![], vec![of_absent_field]] {
+        let mut owner = Owner::with(handlers);
+        for size in 1..60 {
+            owner.edit(&json!({"spec": {"size": size}}));
+            owner.results = vec![soon()];
+            let plan = owner.event();
+            assert_eq!(plan, NextCall::After(Duration::from_millis(100)), "{size}");
+            owner.pass_time(plan);
+            let done = owner.take();
+            assert!(done.contains(&"pruned".to_owned()), "{size}: {done:?}");
+            let plan = owner.event();
+            assert_eq!(
+                plan,
+                NextCall::AwaitChange,
+                "after the write for edit {size}"
+            );
+        }
     }
 }
 
