@@ -97,12 +97,17 @@ impl OperatorScenario {
         spec: &HandlerSpec,
         last: &Value,
     ) -> Result<(), Violation> {
-        let uid = meta(object, "uid");
-        let calls = self.objects.get(uid).map_or(&[][..], |it| &it.calls);
+        let (view, uid) = (ObjectView::new(object), meta(object, "uid"));
+        let tracked = self.objects.get(uid);
+        let calls = tracked.map_or(&[][..], |it| &it.calls);
         let finished: Vec<&TrackedCall> = calls.iter().filter(|it| it.is_done()).collect();
         let own = finished.iter().rfind(|it| it.handler == spec.id);
-        let matches = spec.prematches(&Subject::object(ObjectView::new(object)));
-        if !matches && !own.is_some_and(|own| has_lost_field(object, spec, &own.state)) {
+        // If others have removed the last handled state, nothing tells that there was a field.
+        let is_unknown = tracked.is_some_and(|it| it.facts_removed)
+            && self.plan.setup.persistence.baseline(view).is_absent();
+        let has_lost_field =
+            !is_unknown && own.is_some_and(|own| has_lost_field(object, spec, &own.state));
+        if !spec.prematches(&Subject::object(view)) && !has_lost_field {
             return Ok(());
         }
         let is_handled = |id: &HandlerId| calls.iter().any(|it| it.handler == *id && it.finished);

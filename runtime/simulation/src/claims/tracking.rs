@@ -94,7 +94,7 @@ pub(super) struct TrackedObject {
     /// The time at which the last of the executed writes of records was sent.
     newest_sent: VirtualTime,
     /// Whether others have ever removed facts.
-    facts_removed: bool,
+    pub(super) facts_removed: bool,
     /// Whether it has ever lost the label that the operators watch.
     has_left_watch: bool,
     /// Whether a late write has replaced newer facts, as its process may not read the object.
