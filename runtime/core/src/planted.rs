@@ -144,6 +144,8 @@ faults! {
     InterruptedListRepeated,
     /// an object that has lost the field of its handlers again is ignored
     RemovedFieldIgnored,
+    /// sub-handlers that their parent does not have any more call it again
+    FormerSubsKept,
 }
 
 /// Plants a fault in this thread, or none.

@@ -86,7 +86,6 @@ pub type Turn = HandlerRun<DeclaredLevel>;
 pub struct DeclaredLevel {
     selected: Vec<Arc<HandlerSpec>>,
     superseded: Vec<Reason>,
-    dropped: Vec<HandlerId>,
 }
 
 /// The end of a turn.
@@ -304,7 +303,6 @@ impl Turn {
         let level = DeclaredLevel {
             superseded: tracker.foreign_purposes(),
             selected,
-            dropped: Vec::new(),
         };
         let mut cycle = Self {
             input,
@@ -375,7 +373,7 @@ impl Turn {
         writes: &ObjectPatch,
         patch: &mut ObjectPatch,
     ) -> TurnOutcome {
-        for id in &self.level.dropped {
+        for id in self.tracker.dropped() {
             self.purge(id, patch);
         }
         let (succeeded, failed) = self.tracker.tally();
@@ -403,7 +401,7 @@ impl Turn {
     /// Adds the progress of the turn to a patch, and keeps the cycle open even if all handlers are
     /// done: the object must not be released yet, and they must not run again when it is.
     pub fn hold(self, now: Timestamp, patch: &mut ObjectPatch) -> TurnOutcome {
-        for id in &self.level.dropped {
+        for id in self.tracker.dropped() {
             self.purge(id, patch);
         }
         self.store_progress(patch);
@@ -492,10 +490,7 @@ impl Turn {
         if self.level.superseded.is_empty() || !self.reason().is_handled() {
             return;
         }
-        let over = self.tracker.supersede();
-        if self.reason() != Reason::Resume {
-            self.level.dropped.extend(over);
-        }
+        self.tracker.supersede();
     }
 
     /// Restarts handlers that finished on a state which is not known: their records have these
@@ -515,8 +510,7 @@ impl Turn {
             self.tracker.reset(id, now);
         }
         for id in subs {
-            self.tracker.forget(&id);
-            self.level.dropped.push(id);
+            self.tracker.drop_record(id);
         }
     }
 
@@ -546,8 +540,7 @@ impl Turn {
                 .collect();
             self.tracker.reset(&handler.id, now);
             for id in subs {
-                self.tracker.forget(&id);
-                self.level.dropped.push(id);
+                self.tracker.drop_record(id);
             }
         }
     }

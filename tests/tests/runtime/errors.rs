@@ -6,7 +6,7 @@ use kopf_runtime::{
     ChangeContext, ChangeHandler, ErrorMode, HandlerError, HandlerResult, On, Resource, SubHandler,
 };
 use kopf_tests::{TestResult, try_eventually};
-use kube::ResourceExt as _;
+use kube::{ResourceExt as _, core::DynamicObject};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -257,6 +257,42 @@ async fn sub_handlers_are_retried_one_by_one_until_all_are_done() -> TestResult 
     );
     let calls = fixture.calls_so_far();
     assert!(calls.iter().all(|call| call.retry == 0), "{calls:?}");
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn a_handler_is_not_called_again_for_a_sub_handler_that_it_no_longer_has() -> TestResult {
+    let mut fixture = HandlerFixture::new("former-subs").await?;
+    fixture.script("handle", |cx| {
+        let is_small = cx.object()["spec"]["size"] == 1;
+        if is_small {
+            cx.sub(SubHandler::new("small"), |_| Box::pin(async { Ok(()) }));
+        }
+        cx.sub(SubHandler::new("large"), move |_| {
+            Box::pin(async move {
+                let soon = Duration::from_millis(200);
+                match is_small {
+                    true => Err(HandlerError::temporary_after(soon, "too small")),
+                    false => Ok(()),
+                }
+            })
+        });
+        Ok(())
+    });
+    let handler = ChangeHandler::new("handle", On::create().or(On::update()));
+    let operator = fixture.start(fixture.handlers([handler])).await?;
+    fixture.create("one", 1).await?;
+    let is_small_done = |it: &DynamicObject| records(it).keys().any(|id| id.ends_with("small"));
+    fixture
+        .objects
+        .wait_until("one", "the sub-handler is done", is_small_done)
+        .await?;
+    let edit = json!({"spec": {"size": 2}});
+    fixture.objects.merge("one", edit).await?;
+    fixture.wait_until_handled("one", 2).await?;
+    let calls = fixture.calls_so_far();
+    let for_new_size = calls.iter().filter(|call| call.spec["size"] == 2);
+    assert_eq!(for_new_size.count(), 1, "{calls:?}");
     operator.stop().await
 }
 

@@ -1,6 +1,6 @@
 //! Decisions about events, and turns that do not end with success.
 
-use serde_json::json;
+use serde_json::{Map, json};
 
 use super::*;
 use crate::{
@@ -476,4 +476,67 @@ fn a_resume_handler_that_handles_updates_is_called_for_the_reverted_state() {
     };
     assert_eq!(due_after_revert(resume(), 1).0, ["resume"]);
     assert_eq!(due_after_revert(resume(), 0).0, [""; 0], "it has seen it");
+}
+
+/// How the second call of a handler ends, and whether it registers its sub-handler again.
+fn ends_of_the_last_call() -> [(Outcome, bool); 3] {
+    let permanent = || {
+        let message = "no".to_owned();
+        Outcome::Error(HandlerFailure::Permanent { message })
+    };
+    [
+        (Outcome::Success(Value::Null), false),
+        (permanent(), false),
+        (permanent(), true),
+    ]
+}
+
+#[test]
+fn a_sub_handler_that_is_not_called_any_more_does_not_call_its_parent_again() {
+    for (end, registers) in ends_of_the_last_call() {
+        let mut body = json!({"spec": {"x": 1}, "metadata": {"uid": "u", "annotations": {
+            format!("{KOPF}/last-handled-configuration"): r#"{"spec":{"x":0}}"#,
+        }}});
+        let mut called = Vec::new();
+        for round in 0..8_u64 {
+            let now = now() + Duration::from_secs(round);
+            let specs = vec![
+                HandlerSpec::new("other", Trigger::Update),
+                HandlerSpec::for_field("field", Trigger::Field, "spec.x".into()),
+            ];
+            let input = input(specs, body.clone(), EventKind::Changed);
+            let Decision::Handle(mut cycle) = decide(&input, false, now) else {
+                break;
+            };
+            for spec in cycle.due(&Lifecycle::AllAtOnce, 0, now) {
+                let is_parent = spec.id.as_str() != "other";
+                called.push(spec.id.to_string());
+                if is_parent && (round == 0 || registers) {
+                    let child = HandlerSpec::new(spec.id.sub("one"), Trigger::Update);
+                    let mut sub = cycle.sub(&spec.id, [child], now);
+                    if round == 0 {
+                        let success = Outcome::Success(Value::Null);
+                        sub.finish(&spec.id.sub("one"), success, Duration::ZERO, now);
+                    }
+                    cycle.absorb(sub);
+                }
+                let outcome = match round {
+                    0 if !is_parent => error("not yet"),
+                    0 => Outcome::Success(Value::Null),
+                    _ if is_parent => end.clone(),
+                    _ => Outcome::Success(Value::Null),
+                };
+                cycle.finish(&spec.id, outcome, Duration::ZERO, now);
+            }
+            let mut patch = ObjectPatch::new();
+            cycle.conclude(now, &ObjectPatch::new(), &mut patch);
+            apply_merge(&mut body, &Value::Object(patch.merge_patch().clone()));
+            body["spec"]["x"] = 2.into();
+        }
+        let expected = ["other", "field/spec.x", "other", "field/spec.x"];
+        assert_eq!(called, expected, "{end:?}, registered: {registers}");
+        let annotations = body["metadata"]["annotations"].as_object();
+        let left: Vec<&String> = annotations.into_iter().flat_map(Map::keys).collect();
+        assert_eq!(left, [&format!("{KOPF}/last-handled-configuration")]);
+    }
 }

@@ -33,6 +33,7 @@ pub struct HandlerAttempt {
 pub(crate) struct Tracker {
     purpose: Reason,
     tracked: Vec<Tracked>,
+    dropped: Vec<HandlerId>,
 }
 
 #[derive(Clone, Debug)]
@@ -49,8 +50,10 @@ enum TrackedRole {
     Active(Arc<HandlerSpec>),
     /// Declared, but not selected in this turn.
     Passive,
-    /// A sub-handler of any level.
+    /// A sub-handler of any level that a record names.
     Sub,
+    /// A sub-handler of any level that a call of this turn has registered.
+    Registered,
 }
 
 // === impl Tracker ===
@@ -68,6 +71,7 @@ impl Tracker {
         let mut tracker = Self {
             purpose,
             tracked: Vec::new(),
+            dropped: Vec::new(),
         };
         for spec in selected {
             let origin = storage.fetch(&spec.id, view);
@@ -134,7 +138,7 @@ impl Tracker {
             .iter()
             .filter_map(|tracked| match &tracked.role {
                 TrackedRole::Active(spec) => Some((tracked, spec)),
-                TrackedRole::Passive | TrackedRole::Sub => None,
+                TrackedRole::Passive | TrackedRole::Sub | TrackedRole::Registered => None,
             })
     }
 
@@ -245,9 +249,9 @@ impl Tracker {
         purposes
     }
 
-    /// Gives the selected records and their sub-handlers the present purpose, drops the others
-    /// of another purpose, and returns the ids of those.
-    pub(crate) fn supersede(&mut self) -> Vec<HandlerId> {
+    /// Gives the selected records and their sub-handlers the present purpose, and drops the others
+    /// of another purpose, except when resuming.
+    pub(crate) fn supersede(&mut self) {
         let purpose = self.purpose;
         let continued: Vec<HandlerId> = self
             .active()
@@ -259,22 +263,18 @@ impl Tracker {
                 tracked.record.purpose = Some(purpose);
             }
         }
-        let foreign = |tracked: &Tracked| {
-            tracked
-                .record
-                .purpose
-                .is_some_and(|stored| stored != purpose)
-        };
-        let over = self
-            .tracked
-            .iter()
-            .filter(|tracked| foreign(tracked))
-            .map(|tracked| tracked.id.clone())
-            .collect();
-        if purpose.is_handled() && purpose != Reason::Resume {
-            self.tracked.retain(|tracked| !foreign(tracked));
+        if !purpose.is_handled() || purpose == Reason::Resume {
+            return;
         }
-        over
+        let is_foreign = |tracked: &&Tracked| {
+            let stored = tracked.record.purpose;
+            stored.is_some_and(|stored| stored != purpose)
+        };
+        let foreign = self.tracked.iter().filter(is_foreign);
+        let over: Vec<HandlerId> = foreign.map(|it| it.id.clone()).collect();
+        for id in over {
+            self.drop_record(id);
+        }
     }
 
     /// Restarts a handler; its record still names its sub-handlers.
@@ -289,8 +289,15 @@ impl Tracker {
         }
     }
 
-    pub(crate) fn forget(&mut self, id: &HandlerId) {
-        self.tracked.retain(|tracked| tracked.id != *id);
+    /// Forgets a record, which is to be removed from the object.
+    pub(crate) fn drop_record(&mut self, id: HandlerId) {
+        self.tracked.retain(|tracked| tracked.id != id);
+        self.dropped.push(id);
+    }
+
+    /// The ids of the records to be removed from the object.
+    pub(crate) fn dropped(&self) -> &[HandlerId] {
+        &self.dropped
     }
 
     pub(crate) fn due(
@@ -372,11 +379,38 @@ impl Tracker {
         };
         let policy = match &tracked.role {
             TrackedRole::Active(spec) => spec.policy,
-            TrackedRole::Passive | TrackedRole::Sub => Default::default(),
+            TrackedRole::Passive | TrackedRole::Sub | TrackedRole::Registered => Default::default(),
         };
         let consequence = Consequence::of(outcome, &policy, default_backoff, &tracked.record, now);
         tracked.record = consequence.apply(&tracked.record, now);
+        if consequence.is_final() {
+            self.drop_former_subs(id);
+        }
         consequence
+    }
+
+    /// Drops the sub-handlers that the last call of a handler did not register, or that it left
+    /// unfinished: nothing calls them any more, so that they would miss the present state for good.
+    fn drop_former_subs(&mut self, id: &HandlerId) {
+        if planted!(FormerSubsKept) {
+            return;
+        }
+        let Some(record) = self.find_mut(id).map(|it| &mut it.record) else {
+            return;
+        };
+        let subs = std::mem::take(&mut record.subrefs);
+        let is_settled = |sub: &HandlerId| {
+            self.find(sub).is_some_and(|it| {
+                matches!(it.role, TrackedRole::Registered) && it.record.is_finished()
+            })
+        };
+        let (settled, former): (Vec<_>, Vec<_>) = subs.into_iter().partition(is_settled);
+        for sub in former {
+            self.drop_record(sub);
+        }
+        if let Some(tracked) = self.find_mut(id) {
+            tracked.record.subrefs = settled;
+        }
     }
 
     /// Takes over the records of sub-handlers under their parent.
@@ -385,7 +419,7 @@ impl Tracker {
         for tracked in sub.tracked {
             self.tracked.retain(|present| present.id != tracked.id);
             self.tracked.push(Tracked {
-                role: TrackedRole::Sub,
+                role: TrackedRole::Registered,
                 ..tracked
             });
         }

@@ -111,7 +111,8 @@ impl OperatorScenario {
             return Ok(());
         }
         let is_handled = |id: &HandlerId| calls.iter().any(|it| it.handler == *id && it.finished);
-        let mut family = std::iter::once(spec.id.clone()).chain(sub_handlers(&spec.id));
+        let subs = own.map_or(&[][..], |own| &own.subs);
+        let mut family = std::iter::once(&spec.id).chain(subs);
         if spec.trigger == Trigger::Create
             && let Some(id) = family.find(|id| !is_handled(id))
         {
@@ -127,11 +128,11 @@ impl OperatorScenario {
             Some(own) => Some(&*own.state),
             None => self.relied_on(&finished, &path, last),
         };
-        for sub in sub_handlers(&spec.id) {
-            let own = finished.iter().rfind(|it| it.handler == sub);
+        for sub in subs {
+            let own = finished.iter().rfind(|it| it.handler == *sub);
             // A record of a peer may be left, so that the end of another one is not shown.
             let is_done = |it: &TrackedCall| {
-                it.handler == sub && it.finished && alike(&path, &it.state, last)
+                it.handler == *sub && it.finished && alike(&path, &it.state, last)
             };
             let is_done = self.objects.shared && calls.iter().any(is_done);
             if let Some(own) = own

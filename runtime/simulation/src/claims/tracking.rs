@@ -11,7 +11,7 @@ use kopf_core::object::finalizer::is_present;
 use serde_json::Value;
 
 use super::shown::{ShownEnd, ShownObject, declared, scope};
-use crate::operator::{BegunCall, OperatorSetup, parent_of, sub_handlers};
+use crate::operator::{BegunCall, OperatorSetup, parent_of};
 use crate::server::{ApiAnswer, ApiRequest, SimulatedPatch, Verb, version};
 use crate::time::VirtualTime;
 use crate::world::Violation;
@@ -114,6 +114,8 @@ pub(super) struct TrackedCall {
     pub(super) handler: HandlerId,
     pub(super) reason: Reason,
     pub(super) state: Arc<Value>,
+    /// The sub-handlers that it registered.
+    pub(super) subs: Vec<HandlerId>,
     pub(super) finished: bool,
     pub(super) sender: Sender,
     /// The period of its process.
@@ -194,6 +196,7 @@ impl TrackedObjects {
             handler: handler.clone(),
             reason: call.reason,
             state: Arc::clone(&call.state),
+            subs: call.subs.clone(),
             finished: false,
             sender,
             period,
@@ -492,6 +495,9 @@ impl TrackedObject {
         let Some(last) = last.filter(|_| !self.overwritten) else {
             return Ok(());
         };
+        if self.was_without(id) {
+            return Ok(());
+        }
         // A write may land when its process is dead or has paused, and the next one, or the same
         // one after its pause, has listed the object. Peers may even run at once for a while, as
         // their records are no locks.
@@ -537,16 +543,24 @@ impl TrackedObject {
         let is_alike = |it: &TrackedCall| same(path.resolve(&it.state), path.resolve(&call.state));
         // A handler is called again for sub-handlers that have not handled the state, and for those
         // whose end a peer has replaced by one of its own.
-        let sub_is_done = |sub: HandlerId| {
-            let finished = |it: &&TrackedCall| it.handler == sub && it.finished;
+        let sub_is_done = |sub: &HandlerId| {
+            let finished = |it: &&TrackedCall| it.handler == *sub && it.finished;
             let last = self.calls.iter().rfind(finished);
             last.is_some_and(|it| is_alike(it) && is_undisputed(it))
         };
-        if is_alike(last) && sub_handlers(id).all(sub_is_done) {
+        if is_alike(last) && last.subs.iter().all(sub_is_done) {
             let details = format!("{id} for {}", call.uid);
             return Err(Violation::new("nothing is repeated without need", details));
         }
         Ok(())
+    }
+
+    /// Whether the parent of a sub-handler has finished without it since its last attempt, so that
+    /// nothing is known of that attempt any more.
+    fn was_without(&self, id: &HandlerId) -> bool {
+        let since = self.calls.iter().rev().take_while(|it| it.handler != *id);
+        let mut of_parent = since.filter(|it| parent_of(id.as_str()) == Some(it.handler.as_str()));
+        of_parent.any(|it| it.finished && !it.subs.contains(id))
     }
 
     /// Whether no other process can have acted on what was there before an attempt ended: all

@@ -126,6 +126,8 @@ pub struct BegunCall {
     pub initial: bool,
     /// The state of the object.
     pub state: Arc<Value>,
+    /// The sub-handlers that it registers.
+    pub subs: Vec<HandlerId>,
     /// The version of the object that the operator knows.
     pub version: u64,
     /// The token of the attempt, which its patch may add to the object.

@@ -285,10 +285,19 @@ pub(crate) fn indexed_value(object: &Value) -> u64 {
     object["spec"]["a"].as_u64().unwrap_or_default()
 }
 
-/// The sub-handlers of a handler.
+/// The sub-handlers that a handler may have.
 pub(crate) fn sub_handlers(id: &HandlerId) -> impl Iterator<Item = HandlerId> {
     let names = SUBS.iter().filter(|_| is_parent(id.as_str()));
     names.map(|name| id.sub(name))
+}
+
+/// The sub-handlers that a call registers: the second one is only there for some states.
+pub(super) fn registered_subs(id: &HandlerId, state: &Value) -> Vec<HandlerId> {
+    let count = match state["spec"]["a"] == 1 {
+        true => 1,
+        false => SUBS.len(),
+    };
+    sub_handlers(id).take(count).collect()
 }
 
 /// Whether a handler has sub-handlers.
@@ -351,8 +360,6 @@ impl Behaviour {
             (true, 0 | 1) => CallEnding::RetriesAtOnce,
             (true, 2..5) => CallEnding::RetriesLater,
             (true, 5 | 6) => CallEnding::FailsSomehow,
-            // The sub-handlers of a handler that has failed are not called any more.
-            (true, _) if is_parent => CallEnding::RetriesLater,
             (true, _) => CallEnding::FailsForGood,
         }
     }

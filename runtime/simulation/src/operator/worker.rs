@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_core::cause::Subject;
-use kopf_core::handler::{HandlerSpec, Trigger};
+use kopf_core::handler::{HandlerId, HandlerSpec, Trigger};
 use kopf_core::machine::answer::Answer;
 use kopf_core::machine::memory::ObjectMemory;
 use kopf_core::machine::object::{
@@ -27,7 +27,7 @@ use super::key::SimulatedKey;
 use super::queueing::{KeptObject, SimulatedRules};
 use super::reconciling::{SimulatedPrune, SimulatedReconcile, reconcile_rules};
 use super::setup::{
-    BACKOFF, CallEnding, CallPatch, ERROR_DELAYS, LABEL, OperatorSetup, is_parent, sub_handlers,
+    BACKOFF, CallEnding, CallPatch, ERROR_DELAYS, LABEL, OperatorSetup, is_parent, registered_subs,
 };
 use super::{
     BegunCall, CallPurpose, OperatorFact, SimulatedOperator, TimerPurpose, WatchPurpose, requests,
@@ -450,24 +450,30 @@ impl SimulatedOperator {
         let number = self.number();
         let change = &turn.input().change;
         let token = format!("{}-{}-{number}", self.options.process, self.options.run);
+        let (behaviour, id) = (self.options.behaviour, spec.id.as_str());
+        let words = (self.options.run << 32) + number;
+        let ending = behaviour.ending(key.uid, id, words, attempt.retry);
+        let registers = is_parent(id) && ending == CallEnding::Succeeds;
+        let sub_ids = match registers {
+            true => registered_subs(&spec.id, change.new.as_value()),
+            false => Vec::new(),
+        };
         self.report(OperatorFact::CallBegun(BegunCall {
             uid: key.uid,
             handler: spec.id.clone(),
             reason: turn.reason(),
             initial: change.initial,
             state: Arc::new(change.new.as_value().clone()),
+            subs: sub_ids.clone(),
             version: version(&turn.input().body),
             token: token.clone(),
         }));
-        let (behaviour, id) = (self.options.behaviour, spec.id.as_str());
-        let words = (self.options.run << 32) + number;
-        let ending = behaviour.ending(key.uid, id, words, attempt.retry);
         let spec_state = &change.new.as_value()["spec"];
         let writes = writes(behaviour.patch(key.uid, id, words), spec_state, token);
         let mut outcome = ending.outcome(number);
         let mut subs = Vec::new();
-        if is_parent(id) && ending == CallEnding::Succeeds {
-            let sub = self.call_subs(key, turn, spec);
+        if registers {
+            let sub = self.call_subs(key, turn, spec, sub_ids);
             outcome = sub.outcome(Value::Null, self.clock.wall);
             subs.push(sub);
         }
@@ -486,10 +492,16 @@ impl SimulatedOperator {
     }
 
     /// Calls the sub-handlers that are due.
-    fn call_subs(&mut self, key: &SimulatedKey, turn: &Turn, parent: &HandlerSpec) -> SubTurn {
+    fn call_subs(
+        &mut self,
+        key: &SimulatedKey,
+        turn: &Turn,
+        parent: &HandlerSpec,
+        ids: Vec<HandlerId>,
+    ) -> SubTurn {
         let now = self.clock.wall;
         let trigger = Trigger::Sub { changing: false };
-        let specs = sub_handlers(&parent.id).map(|id| HandlerSpec::new(id, trigger));
+        let specs = ids.into_iter().map(|id| HandlerSpec::new(id, trigger));
         let mut sub = turn.sub(&parent.id, specs, now);
         let seed = self.number();
         for spec in sub.due(&self.options.setup.lifecycle, seed, now) {
@@ -504,6 +516,7 @@ impl SimulatedOperator {
                 reason: turn.reason(),
                 initial: change.initial,
                 state: Arc::new(change.new.as_value().clone()),
+                subs: Vec::new(),
                 version: version(&turn.input().body),
                 token: String::new(),
             }));
