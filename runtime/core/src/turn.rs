@@ -280,23 +280,28 @@ impl Turn {
         let known = notes
             .as_deref()
             .and_then(|notes| HandledStates::decode(notes, &input.change.old, input.salt()));
-        let unknown = match (&known, &notes) {
+        let mut unknown = match (&known, &notes) {
             (None, Some(notes)) => HandledStates::stamps(notes),
             (Some(_), _) | (None, None) => BTreeMap::new(),
         };
         let mut handled = known
             .unwrap_or_default()
             .filtered(|id, stamp| tracker.stamp(id) == Some(stamp));
-        // An update restarts these handlers if it concerns them. Otherwise, an update from an unknown
-        // state follows, also for those that an update was to call which another operator has ended.
-        if !unknown.is_empty() && matches!(reason, Reason::Noop | Reason::Resume | Reason::Update) {
+        unknown.retain(|id, stamp| tracker.stamp(id) == Some(*stamp));
+        // A cycle restarts these handlers if it concerns them. Otherwise, an update from an unknown
+        // state follows, also for those that an update was to call which another operator has ended,
+        // or which was written by half.
+        let mut noted = Vec::new();
+        if reason != Reason::Delete {
             let state = Baseline::Hashed(HashedState::unknown(input.salt()));
             let is_restarted = |id: &HandlerId| {
-                reason == Reason::Update && selected.iter().any(|handler| handler.id == *id)
+                matches!(reason, Reason::Create | Reason::Update)
+                    && selected.iter().any(|handler| handler.id == *id)
             };
             for (id, stamp) in &unknown {
-                if tracker.stamp(id) == Some(*stamp) && !is_restarted(id) {
+                if !is_restarted(id) {
                     handled.note(id.clone(), *stamp, &state);
+                    noted.push(id.clone());
                 }
             }
         }
@@ -310,7 +315,7 @@ impl Turn {
             tracker,
             level,
         };
-        cycle.supersede();
+        cycle.supersede(&noted);
         if matches!(reason, Reason::Create | Reason::Update) {
             cycle.reset_unknown(&unknown, now);
         }
@@ -485,12 +490,15 @@ impl Turn {
         input.persistence.storable(&input.change.new, input.view())
     }
 
-    /// Continues selected records for the new reason; drops others of another reason.
-    fn supersede(&mut self) {
+    /// Continues selected records for the new reason, and those in `noted`, whose handlers an update
+    /// is to call; drops others of another reason.
+    fn supersede(&mut self, noted: &[HandlerId]) {
         if self.level.superseded.is_empty() || !self.reason().is_handled() {
             return;
         }
-        self.tracker.supersede();
+        let owned = self.input.registry.owned_ids();
+        let followed: Vec<&HandlerId> = owned.iter().filter(|id| noted.contains(id)).collect();
+        self.tracker.supersede(&followed);
     }
 
     /// Restarts handlers that finished on a state which is not known: their records have these

@@ -53,7 +53,7 @@ impl SubTurn {
                 .collect()
         });
         let mut tracker = Tracker::open(input.change.reason, &owned, &selected, &input, now);
-        tracker.supersede();
+        tracker.supersede(&[]);
         let present = &input.change.new;
         let unchanged: Vec<HandlerId> = owned
             .into_iter()

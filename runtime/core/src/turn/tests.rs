@@ -267,6 +267,57 @@ fn a_handler_whose_note_is_for_another_base_is_called_again_though_an_update_doe
     assert_eq!(called, ["other/spec.y", "field/spec.x"]);
 }
 
+/// What is on an object if the first request of a write was executed, which ends the creation with
+/// a follow-up, and the second one with the last handled state was not.
+fn half_ended_creation(required: bool) -> Value {
+    let parent = json!({"started": "2020-01-01T00:00:06+00:00", "stopped": "2020-01-01T00:00:05+00:00",
+        "purpose": "update", "retries": 0, "success": false, "subrefs": ["field/spec.x/sub"]});
+    let sub = json!({"started": "2020-01-01T00:00:00+00:00", "stopped": "2020-01-01T00:00:05+00:00",
+        "purpose": "create", "retries": 1, "success": true});
+    let notes = json!({"base": "other", "states": [{"merge": {}}], "handlers": {
+        "field/spec.x": ["2020-01-01T00:00:05+00:00", 0, 0, required],
+        "field/spec.x/sub": ["2020-01-01T00:00:05+00:00", 1, 0, false]}});
+    json!({"spec": {"y": 1}, "metadata": {"uid": "u", "annotations": {
+        format!("{KOPF}/field.spec.x"): parent.to_string(),
+        format!("{KOPF}/field.spec.x.sub"): sub.to_string(),
+        format!("{KOPF}/last-seen-states"): notes.to_string(),
+    }}})
+}
+
+#[test]
+fn a_handler_whose_field_is_gone_is_called_though_the_end_of_the_creation_was_written_by_half() {
+    for required in [true, false] {
+        let mut body = half_ended_creation(required);
+        let mut called = Vec::new();
+        for _ in 0..4 {
+            let specs = vec![
+                HandlerSpec::new("create", Trigger::Create),
+                HandlerSpec::for_field("field", Trigger::Field, "spec.x".into()),
+            ];
+            let input = input(specs, body.clone(), EventKind::Changed);
+            let Decision::Handle(mut cycle) = decide(&input, false, now()) else {
+                break;
+            };
+            for spec in cycle.due(&Lifecycle::AllAtOnce, 0, now()) {
+                let success = Outcome::Success(Value::Null);
+                let outcome = match called.is_empty() {
+                    true => error("not yet"),
+                    false => success,
+                };
+                cycle.finish(&spec.id, outcome, Duration::ZERO, now());
+                called.push(spec.id.to_string());
+            }
+            let mut patch = ObjectPatch::new();
+            cycle.conclude(now(), &ObjectPatch::new(), &mut patch);
+            apply_merge(&mut body, &Value::Object(patch.merge_patch().clone()));
+        }
+        assert_eq!(called, ["create", "create", "field/spec.x"], "{body:#}");
+        let annotations = body["metadata"]["annotations"].as_object();
+        let left: Vec<&String> = annotations.into_iter().flat_map(Map::keys).collect();
+        assert_eq!(left, [&format!("{KOPF}/last-handled-configuration")]);
+    }
+}
+
 #[test]
 fn limits_are_checked_before_a_call_and_shown_to_the_handler() {
     let record = r#"{"started":"2019-12-31T23:59:00+00:00","purpose":"create","retries":2}"#;

@@ -249,15 +249,14 @@ impl Tracker {
         purposes
     }
 
-    /// Gives the selected records and their sub-handlers the present purpose, and drops the others
-    /// of another purpose, except when resuming.
-    pub(crate) fn supersede(&mut self) {
+    /// Gives the selected records, those in `followed`, and their sub-handlers the present purpose,
+    /// and drops the others of another purpose with their sub-handlers, except when resuming.
+    pub(crate) fn supersede(&mut self, followed: &[&HandlerId]) {
         let purpose = self.purpose;
-        let continued: Vec<HandlerId> = self
-            .active()
-            .flat_map(|(tracked, _)| std::iter::once(&tracked.id).chain(&tracked.record.subrefs))
-            .cloned()
-            .collect();
+        let is_continued = |tracked: &&Tracked| {
+            matches!(tracked.role, TrackedRole::Active(_)) || followed.contains(&&tracked.id)
+        };
+        let continued = self.families(is_continued);
         for tracked in &mut self.tracked {
             if continued.contains(&tracked.id) {
                 tracked.record.purpose = Some(purpose);
@@ -270,11 +269,21 @@ impl Tracker {
             let stored = tracked.record.purpose;
             stored.is_some_and(|stored| stored != purpose)
         };
-        let foreign = self.tracked.iter().filter(is_foreign);
-        let over: Vec<HandlerId> = foreign.map(|it| it.id.clone()).collect();
-        for id in over {
-            self.drop_record(id);
+        for id in self.families(is_foreign) {
+            if !continued.contains(&id) {
+                self.drop_record(id);
+            }
         }
+    }
+
+    /// The ids of some handlers and of their sub-handlers.
+    fn families(&self, filter: impl Fn(&&Tracked) -> bool) -> Vec<HandlerId> {
+        let tracked = self.tracked.iter().filter(filter);
+        let family = |it: &Tracked| {
+            let subs = it.record.subrefs.clone();
+            std::iter::once(it.id.clone()).chain(subs)
+        };
+        tracked.flat_map(family).collect()
     }
 
     /// Restarts a handler; its record still names its sub-handlers.
