@@ -399,10 +399,8 @@ impl OperatorScenario {
         }
         let lasting = !self.comes_to_rest();
         let parts = 1 + u32::from(self.plan.setup.status_endpoint);
-        // An event handler that patches its object is called for each write that is stamped.
-        let repeats = self.webhook_stamped && self.plan.setup.needs_each_event;
         // A write that is stamped is made again after each pause, of five seconds at the longest.
-        let more = match lasting || repeats {
+        let more = match lasting {
             true => 600,
             false => 40 * u32::from(self.webhook_stamped),
         };
@@ -530,8 +528,7 @@ impl Scenario for OperatorScenario {
             lasting: match (choices.one_of(24), mode) {
                 (23, _) => LastingTrouble::Denial,
                 (22, CoordinationMode::Election) => LastingTrouble::NoNamespace,
-                // An event handler that patches its object is called for each stamp.
-                (21, _) if !setup.needs_each_event => LastingTrouble::Stamps,
+                (21, _) => LastingTrouble::Stamps,
                 _ => LastingTrouble::None,
             },
         };

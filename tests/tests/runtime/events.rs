@@ -81,15 +81,14 @@ async fn filters_of_event_handlers_see_the_type_of_the_event() -> TestResult {
 }
 
 #[tokio::test]
-async fn the_patch_of_an_event_handler_is_written() -> TestResult {
+async fn what_an_event_handler_patches_is_written_once() -> TestResult {
     let mut fixture = HandlerFixture::new("event-patch").await?;
     let resource = fixture
         .resource()
-        .event(EventHandler::new("marks"), |_, cx| {
+        .event(EventHandler::new("marks"), |scripts, cx| {
             Box::pin(async move {
-                if cx.raw()["metadata"]["labels"].get("seen").is_none() {
-                    cx.patch().label("seen", "yes");
-                }
+                cx.patch().label("seen", "yes");
+                scripts.report(cx.raw()["spec"]["size"].to_string());
                 Ok(())
             })
         })
@@ -100,7 +99,18 @@ async fn the_patch_of_an_event_handler_is_written() -> TestResult {
         .objects
         .wait_until("one", "it is marked", |it| it.labels().contains_key("seen"))
         .await?;
-    operator.stop().await
+    // Before and after the write, and after an edit.
+    let edit = json!({"spec": {"size": 2}});
+    fixture.objects.merge("one", edit).await?;
+    while fixture.next_report().await != "2" {}
+    let user = operator.user.clone();
+    operator.stop().await?;
+    let requests = fixture.sandbox.requests_of(&user).await?;
+    let patches = requests
+        .iter()
+        .filter(|it| it.verb == "patch" && it.resource.as_deref() == Some("widgets"));
+    assert_eq!(patches.count(), 1);
+    Ok(())
 }
 
 #[tokio::test]

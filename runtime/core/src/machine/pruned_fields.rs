@@ -1,6 +1,6 @@
 //! Finds the parts of a patch that the API server accepted and did not keep.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Treated apart from fields, as no schema prunes single annotations.
 const ANNOTATIONS: &str = "metadata.annotations";
@@ -50,7 +50,7 @@ fn compare(paths: &mut Vec<String>, path: String, patch: &Value, body: Option<&V
 }
 
 /// True if a patch only removes fields: the whole object may be missing then.
-fn only_removes(patch: &serde_json::Map<String, Value>) -> bool {
+fn only_removes(patch: &Map<String, Value>) -> bool {
     patch.values().all(|value| match value {
         Value::Null => true,
         Value::Object(inner) => only_removes(inner),
@@ -58,11 +58,16 @@ fn only_removes(patch: &serde_json::Map<String, Value>) -> bool {
     })
 }
 
-/// Whether an object already has everything that a merge patch sets, and nothing that it removes.
+/// Whether an object already has a value of a merge patch.
 pub(super) fn is_so(merge: &Value, object: &Value) -> bool {
-    let Value::Object(merge) = merge else {
-        return merge == object;
-    };
+    match merge {
+        Value::Object(merge) => are_so(merge, object),
+        value => value == object,
+    }
+}
+
+/// Whether an object already has everything that a merge patch sets, and nothing that it removes.
+pub(super) fn are_so(merge: &Map<String, Value>, object: &Value) -> bool {
     merge.iter().all(|(key, wanted)| match object.get(key) {
         None => wanted.is_null() || wanted.as_object().is_some_and(only_removes),
         Some(present) => is_so(wanted, present),

@@ -90,6 +90,12 @@ impl ObjectPatch {
         self.edits.is_empty() && self.merge.keys().all(|key| key == stanza)
     }
 
+    /// Whether there are edits beside the merge patch.
+    #[must_use]
+    pub fn has_edits(&self) -> bool {
+        !self.edits.is_empty()
+    }
+
     /// The merge patch so far.
     #[must_use]
     pub fn merge_patch(&self) -> &Map<String, Value> {

@@ -389,6 +389,36 @@ fn no_handler_is_called_for_an_object_that_is_gone_when_event_handlers_patch_it(
 }
 
 #[test]
+fn what_event_handlers_patch_is_not_written_if_it_is_there() {
+    let mut one = OneObject::new(&[Trigger::Event]);
+    for (seen, expected) in [(json!(false), 1), (json!(true), 0), (Value::Null, 1)] {
+        let mut patched = object(5);
+        patched["status"] = json!({"seen": seen});
+        let mut writes = 0;
+        let rest = one.call(batch(EventKind::Changed, 5), |effect| match effect {
+            ObjectEffect::ParseEvent => ObjectInput::Parsed(Ok(Some(Arc::new(patched.clone())))),
+            ObjectEffect::CallEventHandlers => {
+                let mut patch = ObjectPatch::new();
+                patch.merge(json!({"status": {"seen": true, "gone": null}}));
+                let known = Arc::new(patched.clone());
+                ObjectInput::EventHandlersCalled(Ok(Some(EventPatch { known, patch })))
+            }
+            ObjectEffect::Send(_) => {
+                writes += 1;
+                ObjectInput::Answer(Answer::Object(Arc::new(patched.clone())))
+            }
+            ObjectEffect::Report(report) => panic!("{report:?}"),
+            _ => ObjectInput::Continue,
+        });
+        assert_eq!(
+            (writes, rest.next),
+            (expected, NextCall::AwaitChange),
+            "{seen}"
+        );
+    }
+}
+
+#[test]
 fn an_object_is_gone_after_a_write_from_which_a_webhook_removes_the_finalizer() {
     let mut one = OneObject::new(&[Trigger::Delete { optional: false }, Trigger::Daemon]);
     let mut deleted = object(5);
