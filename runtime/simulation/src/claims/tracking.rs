@@ -525,6 +525,10 @@ impl TrackedObject {
         // pause, nothing says that the handler has finished.
         let is_same_period = last.sender == sender && last.period.number == period.number;
         let is_due = call.initial && resumes && !is_same_period;
+        // An end that was rejected when an earlier request had already been executed: that request
+        // has removed the record of the resume handler, and the operator does not know it.
+        let mut of_sender = self.calls.iter().filter(|it| it.sender == sender);
+        let is_due = is_due || resumes && of_sender.any(|it| it.refused && it.finished);
         // Progress in the status takes two requests: if the second one is rejected, or the object
         // is not written otherwise, the first one may have removed the records of others.
         // The sub-handlers of an attempt that is cut off, or cannot be written, are called again.
