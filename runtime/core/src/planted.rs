@@ -146,8 +146,6 @@ faults! {
     RemovedFieldIgnored,
     /// sub-handlers that their parent does not have any more call it again
     FormerSubsKept,
-    /// what an event handler patches is written again though it is there
-    EventPatchRepeated,
 }
 
 /// Plants a fault in this thread, or none.
