@@ -270,16 +270,18 @@ impl<K> ObjectMemory<K> {
     /// `reconcile`. A change of the rest counts: a handler may change its own object to and fro.
     fn is_own_return(&self, rules: &ReconcileRules, input: &TurnInput) -> bool {
         let version = input.view().resource_version().map(ResourceVersion::new);
+        let is_own = version.is_some() && version == self.written;
+        if !is_own || planted!(OwnRecordTakenForReturn) {
+            return false;
+        }
         // The last handled state of an object that change handlers ignore is not renewed.
         let is_handled = input.change.reason == Reason::Noop
             || input.with_subject(|subject| input.registry.ignores(subject));
-        let is_own = version.is_some() && version == self.written;
-        if !is_own || !is_handled || planted!(OwnRecordTakenForReturn) {
-            return false;
-        }
         let aside = self.aside.as_ref();
         let known = aside.and_then(|aside| aside.reconcile.as_ref());
-        known.is_some_and(|known| known.has_seen(rules.digest(&input.change.new, &input.body)))
+        let has_seen =
+            |known: &ReconcileMemory| known.has_seen(rules.digest(&input.change.new, &input.body));
+        is_handled && known.is_some_and(has_seen)
     }
 
     /// Counts a write, to the state with this digest.

@@ -301,15 +301,21 @@ fn field_handlers() -> Vec<HandlerSpec> {
     ]
 }
 
-/// The object never has the field when a cycle begins or ends, so that no handler matches it then.
-#[test]
-fn a_handler_of_a_field_that_was_there_for_a_moment_is_called_for_its_removal() {
+/// An object at rest that gets the field, and other edits while the handlers of the field run. It
+/// does not have the field when a cycle begins or ends, so that no handler matches it then.
+fn with_field_for_a_moment(edits: &[Edit]) -> Simulation {
     let mut simulation = simulation(field_handlers(), Lifecycle::Asap);
     simulation.edit(&Edit::Unset("a"));
     simulation.settle();
     simulation.calls.clear();
     simulation.edit(&Edit::Set("a", 1));
-    simulation.turn(&[Edit::Unset("a")], Fault::None);
+    simulation.turn(edits, Fault::None);
+    simulation
+}
+
+#[test]
+fn a_handler_of_a_field_that_was_there_for_a_moment_is_called_for_its_removal() {
+    let mut simulation = with_field_for_a_moment(&[Edit::Unset("a")]);
     assert_eq!(called(&simulation), ["field/spec.a"]);
     simulation.settle();
     assert_eq!(called(&simulation), ["field/spec.a"; 2]);
@@ -319,12 +325,7 @@ fn a_handler_of_a_field_that_was_there_for_a_moment_is_called_for_its_removal() 
 
 #[test]
 fn an_edit_of_another_field_does_not_hide_the_removal_of_a_field() {
-    let mut simulation = simulation(field_handlers(), Lifecycle::Asap);
-    simulation.edit(&Edit::Unset("a"));
-    simulation.settle();
-    simulation.calls.clear();
-    simulation.edit(&Edit::Set("a", 1));
-    simulation.turn(&[Edit::Unset("a"), Edit::Set("b", 1)], Fault::None);
+    let mut simulation = with_field_for_a_moment(&[Edit::Unset("a"), Edit::Set("b", 1)]);
     simulation.settle();
     assert_eq!(called(&simulation), ["field/spec.a"; 2]);
     assert_eq!(base(&simulation), Some(json!({"spec": {"b": 1}})));
