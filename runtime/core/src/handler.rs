@@ -95,6 +95,13 @@ impl HandlerId {
         rest.is_some_and(|rest| rest.starts_with('/'))
     }
 
+    /// The ids of all handlers that may be above it; not all of them exist, as the id of a handler
+    /// of a field has a slash, too.
+    pub(crate) fn ancestors(&self) -> impl Iterator<Item = Self> {
+        let ends = self.0.match_indices('/').map(|(at, _)| at);
+        ends.map(|end| Self::new(&self.0[..end]))
+    }
+
     /// The id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {

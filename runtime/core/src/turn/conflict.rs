@@ -1,5 +1,7 @@
 //! Progress of another operator that has written between the state of a turn and its write.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use crate::{
@@ -81,9 +83,7 @@ impl OvertakenWrite<'_> {
     pub fn records_to_keep(&self, part: &Value) -> Option<ObjectPatch> {
         let progress = &self.persistence.progress;
         let (known, newer) = (ObjectView::new(self.known), ObjectView::new(self.newer));
-        let named = progress.records(&[], newer).into_iter();
-        let named: Vec<HandlerId> = named.flat_map(|(_, record)| record.subrefs).collect();
-        let mut records = progress.records(&named, newer);
+        let mut records = progress.records(&self.named_in_newer(), newer);
         records.retain(|(id, theirs)| progress.fetch(id, known).as_ref() != Some(theirs));
         if records.is_empty() {
             return None;
@@ -105,6 +105,22 @@ impl OvertakenWrite<'_> {
             }
         }
         (!kept.is_empty()).then_some(kept)
+    }
+
+    /// The ids that the newer state spells out. Those of handlers of fields and of sub-handlers
+    /// cannot be read from the names of annotations.
+    fn named_in_newer(&self) -> Vec<HandlerId> {
+        let (progress, newer) = (&self.persistence.progress, ObjectView::new(self.newer));
+        let notes = progress.fetch_handled_states(newer);
+        let stamps = notes.as_deref().map(HandledStates::stamps);
+        let noted = stamps.into_iter().flat_map(BTreeMap::into_keys);
+        let records = progress.records(&[], newer).into_iter();
+        let subs: Vec<HandlerId> = records.flat_map(|(_, it)| it.subrefs).collect();
+        let callers: Vec<HandlerId> = subs.iter().flat_map(HandlerId::ancestors).collect();
+        let mut named: Vec<HandlerId> = noted.chain(subs).chain(callers).collect();
+        named.sort();
+        named.dedup();
+        named
     }
 
     fn record_to_keep(

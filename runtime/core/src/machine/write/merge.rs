@@ -98,6 +98,7 @@ impl ObjectWrite<'_> {
 
     pub(super) fn status_written(&mut self, answer: WriteAnswer, now: &Now) {
         self.complete_in_any_case();
+        self.conflicts = 0;
         self.status_answer = Some(answer);
         self.status.iter_mut().for_each(unguard);
         self.go_on_with_body(now);

@@ -584,17 +584,33 @@ fn a_merge_patch_that_lost_against_another_writer_is_written_on_top_of_its_state
 
 #[test]
 fn an_object_that_others_write_all_the_time_is_written_in_the_end() {
-    let lost = (0..MOST_CONFLICTS).flat_map(|round| {
-        let newer = accepted(6 + round, &json!({}));
-        [status(409), newer]
-    });
-    let answers: Vec<Answer> = lost
+    let answers: Vec<Answer> = most_conflicts()
         .chain([accepted(99, &json!({"spec": {"b": 2}}))])
         .collect();
     let played = play(merge(json!({"spec": {"b": 2}})), RULES, answers);
     let last = played.lines.last().expect("a request");
     assert_eq!(last, r#"Object {"spec":{"b":2},"metadata":{"uid":"u"}}"#);
     assert!(matches!(played.result, Ok(WriteResult::Written(_))));
+}
+
+/// The conflicts after which the version is not compared any more.
+fn most_conflicts() -> impl Iterator<Item = Answer> {
+    (0..MOST_CONFLICTS).flat_map(|round| {
+        let newer = accepted(6 + round, &json!({}));
+        [status(409), newer]
+    })
+}
+
+#[test]
+fn the_conflicts_of_the_status_do_not_count_for_the_rest() {
+    let patch = merge(json!({"status": {"a": 1}, "spec": {"b": 2}}));
+    let after_status = accepted(50, &json!({"status": {"a": 1}}));
+    let after_both = accepted(51, &json!({"status": {"a": 1}, "spec": {"b": 2}}));
+    let answers: Vec<Answer> = most_conflicts().chain([after_status, after_both]).collect();
+    let played = play(patch, RULES, answers);
+    let last = played.lines.last().expect("a request");
+    let tested = r#"Object {"spec":{"b":2},"metadata":{"uid":"u","resourceVersion":"50"}}"#;
+    assert_eq!(last, tested);
 }
 
 #[test]
@@ -690,9 +706,14 @@ fn the_end_of_a_cycle_keeps_the_notes_of_records_that_it_leaves() {
 
 #[test]
 fn a_handler_that_has_ended_for_an_operator_that_was_faster_is_not_begun_again() {
+    stays_ended("both", "kopf.zalando.org/both");
+    stays_ended("field/spec.b", "kopf.zalando.org/field.spec.b");
+}
+
+/// The handler with this id, whose record has this key.
+fn stays_ended(id: &str, key: &str) {
     let state = json!({"spec": {"b": 0}});
-    let theirs = finished(&[("both", 3, state.clone())]);
-    let key = "kopf.zalando.org/both";
+    let theirs = finished(&[(id, 3, state.clone())]);
     let record = theirs["metadata"]["annotations"][key].to_string();
     let last_request = |ours: Value| {
         let answers = [status(409), accepted(7, &theirs), accepted(8, &theirs)];
@@ -703,20 +724,26 @@ fn a_handler_that_has_ended_for_an_operator_that_was_faster_is_not_begun_again()
     let begun = json!({"metadata": {"annotations": {key: begun.to_string()}}});
     assert!(last_request(begun).contains(&record));
     // If it has ended here, too, the other end may be the earlier one.
-    let ours = finished(&[("both", 2, state)]);
+    let ours = finished(&[(id, 2, state)]);
     assert!(!last_request(ours).contains(&record));
 }
 
 #[test]
 fn sub_handlers_of_an_operator_that_was_faster_are_named_by_their_parent() {
-    let annotation = |id: &str| format!("kopf.zalando.org/{id}");
+    names_sub_handlers("parent");
+    names_sub_handlers("parent/spec.a");
+}
+
+fn names_sub_handlers(parent: &str) {
+    let annotation = |id: &str| format!("kopf.zalando.org/{}", id.replace('/', "."));
     let record = |retries: u32, subs: &[&str]| {
         let subs = json!({"started": "2020-01-01T00:00:00Z", "retries": retries, "subrefs": subs});
         Value::String(subs.to_string())
     };
+    let sub = |name: &str| format!("{parent}/{name}");
     let theirs = json!({"metadata": {"annotations": {
-        annotation("parent"): record(7, &["parent/one", "parent/two"]),
-        annotation("parent.two"): record(1, &[]),
+        annotation(parent): record(7, &[&sub("one"), &sub("two")]),
+        annotation(&sub("two")): record(1, &[]),
         annotation("reconcile"): record(1, &["example.com/v1/Part"]),
     }}});
     let written = |ours: Value| {
@@ -732,17 +759,17 @@ fn sub_handlers_of_an_operator_that_was_faster_are_named_by_their_parent() {
         let text = written[annotation(id)].as_str().expect("a record");
         Record::from_json(&serde_json::from_str(text).expect("JSON")).expect("a record")
     };
-    let two = [HandlerId::new("parent/two")];
+    let two = [HandlerId::new(&sub("two"))];
 
     // Ours names its own sub-handlers, and the one that has a record.
-    let ours = written(json!({annotation("parent"): record(2, &[])}));
-    let parent = record_in(&ours, "parent");
-    assert_eq!((parent.retries, &parent.subrefs[..]), (2, &two[..]));
+    let ours = written(json!({annotation(parent): record(2, &[])}));
+    let kept = record_in(&ours, parent);
+    assert_eq!((kept.retries, &kept.subrefs[..]), (2, &two[..]));
     // The end of a cycle leaves the record that names a record which it does not know.
-    let ours = written(json!({annotation("parent"): null}));
-    assert_eq!(record_in(&ours, "parent").retries, 7);
+    let ours = written(json!({annotation(parent): null}));
+    assert_eq!(record_in(&ours, parent).retries, 7);
     // It removes all of them, if it knows them.
-    let all = json!({annotation("parent"): null, annotation("parent.two"): null});
+    let all = json!({annotation(parent): null, annotation(&sub("two")): null});
     assert_eq!(written(all.clone()), all);
     // The kinds of children are no sub-handlers.
     let ours = json!({annotation("reconcile"): record(2, &[])});
