@@ -168,6 +168,25 @@ impl TurnInput {
         if diff.is_empty() {
             return Vec::new();
         }
+        self.with_update(old, diff, |subject| self.registry.selected(subject))
+    }
+
+    /// Whether an update from `old` to the present state would call a sub-handler.
+    fn calls_sub_since(&self, old: &Baseline, spec: &HandlerSpec) -> bool {
+        let diff = old.diff(&self.change.new);
+        let spec = HandlerSpec {
+            trigger: Trigger::Sub { changing: true },
+            ..spec.clone()
+        };
+        !diff.is_empty() && self.with_update(old, &diff, |subject| spec.matches(subject))
+    }
+
+    fn with_update<T>(
+        &self,
+        old: &Baseline,
+        diff: &Diff,
+        function: impl FnOnce(&Subject<'_>) -> T,
+    ) -> T {
         let cause = Cause {
             reason: Reason::Update,
             initial: false,
@@ -176,8 +195,7 @@ impl TurnInput {
             new: &self.change.new,
             diff,
         };
-        self.registry
-            .selected(&Subject::change(&cause).with_context(&*self.context))
+        function(&Subject::change(&cause).with_context(&*self.context))
     }
 
     /// The field that a handler is about; the whole object if it names none.
@@ -512,8 +530,8 @@ impl Turn {
         };
         let selected = self.level.selected.iter().map(|handler| &handler.id);
         let unknown: Vec<HandlerId> = selected.filter(|id| is_unknown(id)).cloned().collect();
-        let subs = unknown.iter().flat_map(|id| tracker.subrefs(id));
-        let subs: Vec<HandlerId> = subs.filter(|id| is_unknown(id)).cloned().collect();
+        let of_handler = |id| tracker.subs_with_callers(id, is_unknown);
+        let subs: Vec<HandlerId> = unknown.iter().flat_map(of_handler).collect();
         for id in &unknown {
             self.tracker.reset(id, now);
         }
@@ -540,12 +558,7 @@ impl Turn {
             if !missed_change(&handler.id) {
                 continue;
             }
-            let subs: Vec<HandlerId> = self
-                .tracker
-                .subrefs(&handler.id)
-                .filter(|id| missed_change(id))
-                .cloned()
-                .collect();
+            let subs = self.tracker.subs_with_callers(&handler.id, missed_change);
             self.tracker.reset(&handler.id, now);
             for id in subs {
                 self.tracker.drop_record(id);
@@ -563,12 +576,9 @@ impl Turn {
             .iter()
             .map(|handler| handler.id.clone())
             .filter(|id| {
-                let scope = input.scope(id);
-                let mut family = std::iter::once(id).chain(self.tracker.subrefs(id));
-                family.all(|id| {
-                    let present = &input.change.new;
-                    self.tracker.has_finished_on(id, handled, &scope, present) == Some(true)
-                })
+                let (scope, present) = (input.scope(id), &input.change.new);
+                self.tracker
+                    .family_has_finished_on(id, handled, &scope, present)
             })
             .collect();
         self.tracker.finish_unchanged(&current);

@@ -322,7 +322,8 @@ impl Turn {
     }
 
     /// The records of a handler that is to be called again, and of its sub-handlers: those that
-    /// finished on the present state stay finished, the others keep a note of their state.
+    /// finished on the present state with all below them stay finished, the others keep a note of
+    /// their state.
     fn records_to_call_again(
         &self,
         id: &HandlerId,
@@ -331,14 +332,21 @@ impl Turn {
     ) -> Vec<KeptRecord> {
         let scope = self.input.scope(id);
         let mut family: Vec<KeptRecord> = self.finished_subs(id).collect();
+        let kept: Vec<HandlerId> = family.iter().map(|sub| sub.id.clone()).collect();
         for sub in &mut family {
-            if !self.is_current(&sub.id, &scope, handled) {
-                sub.record = restarted(&sub.record, now);
+            sub.record.subrefs.retain(|id| kept.contains(id));
+            let mut own = std::iter::once(&sub.id).chain(&sub.record.subrefs);
+            if !own.all(|id| self.is_current(id, &scope, handled)) {
+                let subrefs = std::mem::take(&mut sub.record.subrefs);
+                sub.record = Record {
+                    subrefs,
+                    ..restarted(&sub.record, now)
+                };
             }
         }
         let fresh = Record::begin(Reason::Update, now);
         let mut own = restarted(self.tracker.record(id).unwrap_or(&fresh), now);
-        own.subrefs = family.iter().map(|sub| sub.id.clone()).collect();
+        own.subrefs = kept;
         own.stopped.get_or_insert(own.started);
         let state = match self.reason() {
             Reason::Create => NotedState::CallRequired(self.present()),

@@ -57,9 +57,20 @@ impl SubTurn {
         let present = &input.change.new;
         let unchanged: Vec<HandlerId> = owned
             .into_iter()
-            .filter(|id| tracker.has_finished_on(id, &handled, &level.scope, present) == Some(true))
+            .filter(|id| tracker.family_has_finished_on(id, &handled, &level.scope, present))
             .collect();
         tracker.finish_unchanged(&unchanged);
+        let missed = |spec: &&Arc<HandlerSpec>| {
+            let state = tracker.finished_state(&spec.id, &handled);
+            state.is_none_or(|state| input.calls_sub_since(state, spec))
+        };
+        let is_selected = |spec: &&Arc<HandlerSpec>| selected.iter().any(|it| it.id == spec.id);
+        let unmatched: Vec<HandlerId> = specs
+            .iter()
+            .filter(|spec| !is_selected(spec) && !missed(spec))
+            .map(|spec| spec.id.clone())
+            .collect();
+        tracker.settle_unmatched(&unmatched);
         if planted!(SubHandlersRepeated) {
             selected
                 .iter()

@@ -12,6 +12,7 @@ use crate::{
 };
 
 const KOPF: &str = "kopf.zalando.org";
+const LAST_HANDLED: &str = "kopf.zalando.org/last-handled-configuration";
 
 fn now() -> Timestamp {
     "2020-01-01T00:00:00Z".parse().expect("valid")
@@ -38,6 +39,12 @@ fn concluded(cycle: Turn) -> (TurnOutcome, Value) {
     let conclusion = cycle.conclude(now(), &ObjectPatch::new(), &mut patch);
     apply_merge(&mut body, &Value::Object(patch.merge_patch().clone()));
     (conclusion, body)
+}
+
+/// The names of the annotations of an object.
+fn annotations(body: &Value) -> Vec<&String> {
+    let annotations = body["metadata"]["annotations"].as_object();
+    annotations.into_iter().flat_map(Map::keys).collect()
 }
 
 fn error(message: &str) -> Outcome {
@@ -312,9 +319,7 @@ fn a_handler_whose_field_is_gone_is_called_though_the_end_of_the_creation_was_wr
             apply_merge(&mut body, &Value::Object(patch.merge_patch().clone()));
         }
         assert_eq!(called, ["create", "create", "field/spec.x"], "{body:#}");
-        let annotations = body["metadata"]["annotations"].as_object();
-        let left: Vec<&String> = annotations.into_iter().flat_map(Map::keys).collect();
-        assert_eq!(left, [&format!("{KOPF}/last-handled-configuration")]);
+        assert_eq!(annotations(&body), [LAST_HANDLED]);
     }
 }
 
@@ -586,8 +591,144 @@ fn a_sub_handler_that_is_not_called_any_more_does_not_call_its_parent_again() {
         }
         let expected = ["other", "field/spec.x", "other", "field/spec.x"];
         assert_eq!(called, expected, "{end:?}, registered: {registers}");
-        let annotations = body["metadata"]["annotations"].as_object();
-        let left: Vec<&String> = annotations.into_iter().flat_map(Map::keys).collect();
-        assert_eq!(left, [&format!("{KOPF}/last-handled-configuration")]);
+        assert_eq!(annotations(&body), [LAST_HANDLED]);
     }
+}
+
+/// The turns of an update handler with a sub-handler that has two sub-handlers of its own.
+struct NestedRounds {
+    body: Value,
+    called: Vec<String>,
+}
+
+impl NestedRounds {
+    fn new() -> Self {
+        let body = json!({"spec": {"x": 1}, "metadata": {"uid": "u", "annotations": {
+            format!("{KOPF}/last-handled-configuration"): r#"{"spec":{"x":0}}"#,
+        }}});
+        let called = Vec::new();
+        Self { body, called }
+    }
+
+    /// Plays a turn; returns whether there was anything to do.
+    fn turn(&mut self, round: u64, ends: impl Fn(&str) -> Outcome) -> bool {
+        let now = now() + Duration::from_secs(round);
+        let specs = vec![HandlerSpec::new("family", Trigger::Update)];
+        let input = input(specs, self.body.clone(), EventKind::Changed);
+        let Decision::Handle(mut cycle) = decide(&input, false, now) else {
+            return false;
+        };
+        for spec in cycle.due(&Lifecycle::AllAtOnce, 0, now) {
+            let level = cycle.sub(&spec.id, [], now);
+            let sub = self.call(&level, &spec.id, &["child"], now, &ends);
+            let outcome = sub.outcome(Value::Null, now);
+            cycle.absorb(sub);
+            cycle.finish(&spec.id, outcome, Duration::ZERO, now);
+        }
+        let mut patch = ObjectPatch::new();
+        cycle.conclude(now, &ObjectPatch::new(), &mut patch);
+        apply_merge(&mut self.body, &Value::Object(patch.merge_patch().clone()));
+        true
+    }
+
+    fn call(
+        &mut self,
+        level: &SubTurn,
+        parent: &HandlerId,
+        names: &[&str],
+        now: Timestamp,
+        ends: &impl Fn(&str) -> Outcome,
+    ) -> SubTurn {
+        let any = Trigger::Sub { changing: false };
+        let specs = names.iter().map(|it| HandlerSpec::new(parent.sub(it), any));
+        let mut sub = level.sub(parent, specs, now);
+        for spec in sub.due(&Lifecycle::AllAtOnce, 0, now) {
+            self.called.push(spec.id.to_string());
+            let outcome = match spec.id.as_str() {
+                "family/child" => {
+                    let nested = self.call(level, &spec.id, &["one", "two"], now, ends);
+                    let outcome = nested.outcome(Value::Null, now);
+                    sub.absorb(nested);
+                    outcome
+                }
+                id => ends(id),
+            };
+            sub.finish(&spec.id, outcome, Duration::ZERO, now);
+        }
+        sub
+    }
+}
+
+#[test]
+fn a_nested_sub_handler_that_saw_an_older_state_is_called_again() {
+    let success = || Outcome::Success(Value::Null);
+    let mut rounds = NestedRounds::new();
+    rounds.turn(0, |id| match id.ends_with("one") {
+        true => success(),
+        false => error("not yet"),
+    });
+    rounds.body["spec"]["x"] = 2.into();
+    rounds.called.clear();
+    let mut round = 1;
+    while round < 9 && rounds.turn(round, |_| success()) {
+        round += 1;
+    }
+    let called = [
+        "family/child",
+        "family/child/two",
+        "family/child",
+        "family/child/one",
+    ];
+    assert_eq!(rounds.called, called);
+    assert_eq!(annotations(&rounds.body), [LAST_HANDLED]);
+}
+
+#[test]
+fn a_sub_handler_that_does_not_match_any_more_does_not_call_its_parent_again() {
+    let label = |value: Value| json!({"metadata": {"labels": {"on": value}}});
+    let mut body = json!({"spec": 1, "metadata": {"uid": "u", "labels": {"on": "yes"}}});
+    let mut called = Vec::new();
+    for round in 0..8_u64 {
+        let now = now() + Duration::from_secs(round);
+        let specs = vec![
+            HandlerSpec::new("parent", Trigger::Create),
+            HandlerSpec::new("parent", Trigger::Update),
+        ];
+        let input = input(specs, body.clone(), EventKind::Changed);
+        let Decision::Handle(mut cycle) = decide(&input, false, now) else {
+            break;
+        };
+        for spec in cycle.due(&Lifecycle::AllAtOnce, 0, now) {
+            let any = Trigger::Sub { changing: false };
+            let mut labelled = HandlerSpec::new(spec.id.sub("labelled"), any);
+            labelled.filters.labels = vec![("on".to_owned(), TextTest::Present.into())];
+            let plain = HandlerSpec::new(spec.id.sub("plain"), any);
+            let mut sub = cycle.sub(&spec.id, [labelled, plain], now);
+            called.push(spec.id.to_string());
+            for spec in sub.due(&Lifecycle::AllAtOnce, 0, now) {
+                called.push(spec.id.to_string());
+                let outcome = match round == 0 && spec.id.as_str().ends_with("plain") {
+                    true => error("not yet"),
+                    false => Outcome::Success(Value::Null),
+                };
+                sub.finish(&spec.id, outcome, Duration::ZERO, now);
+            }
+            let outcome = sub.outcome(Value::Null, now);
+            cycle.absorb(sub);
+            cycle.finish(&spec.id, outcome, Duration::ZERO, now);
+        }
+        let mut patch = ObjectPatch::new();
+        cycle.conclude(now, &ObjectPatch::new(), &mut patch);
+        apply_merge(&mut body, &Value::Object(patch.merge_patch().clone()));
+        apply_merge(&mut body, &label(Value::Null));
+    }
+    let expected = [
+        "parent",
+        "parent/labelled",
+        "parent/plain",
+        "parent",
+        "parent/plain",
+    ];
+    assert_eq!(called, expected);
+    assert_eq!(annotations(&body), [LAST_HANDLED]);
 }

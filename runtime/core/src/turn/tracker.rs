@@ -54,6 +54,9 @@ enum TrackedRole {
     Sub,
     /// A sub-handler of any level that a call of this turn has registered.
     Registered,
+    /// A sub-handler that a call of this turn has registered, but that does not match the present
+    /// state, and no change since its end.
+    Unmatched,
 }
 
 // === impl Tracker ===
@@ -138,7 +141,10 @@ impl Tracker {
             .iter()
             .filter_map(|tracked| match &tracked.role {
                 TrackedRole::Active(spec) => Some((tracked, spec)),
-                TrackedRole::Passive | TrackedRole::Sub | TrackedRole::Registered => None,
+                TrackedRole::Passive
+                | TrackedRole::Sub
+                | TrackedRole::Registered
+                | TrackedRole::Unmatched => None,
             })
     }
 
@@ -192,6 +198,33 @@ impl Tracker {
         Some(!call_required && state.same_at(scope, present))
     }
 
+    /// Whether a handler and all of its sub-handlers finished on the present value at a path.
+    pub(crate) fn family_has_finished_on(
+        &self,
+        id: &HandlerId,
+        handled: &HandledStates,
+        scope: &FieldPath,
+        present: &Essence,
+    ) -> bool {
+        let mut family = std::iter::once(id).chain(self.subrefs(id));
+        family.all(|id| self.has_finished_on(id, handled, scope, present) == Some(true))
+    }
+
+    /// The sub-handlers of a handler for which something holds, and those between: a sub-handler is
+    /// called by the one above it.
+    pub(crate) fn subs_with_callers(
+        &self,
+        id: &HandlerId,
+        holds: impl Fn(&HandlerId) -> bool,
+    ) -> Vec<HandlerId> {
+        let concerned: Vec<&HandlerId> = self.subrefs(id).filter(|it| holds(it)).collect();
+        let is_above = |id: &HandlerId| concerned.iter().any(|it| it.is_sub_of(id));
+        let subs = self.subrefs(id);
+        subs.filter(|it| concerned.contains(it) || is_above(it))
+            .cloned()
+            .collect()
+    }
+
     /// All finished handlers of all levels.
     pub(crate) fn finished(&self) -> impl Iterator<Item = (&HandlerId, RecordStamp)> {
         self.tracked
@@ -209,6 +242,16 @@ impl Tracker {
             {
                 tracked.record.success = true;
                 tracked.record.delayed = None;
+            }
+        }
+    }
+
+    /// Notes that no update is to call these sub-handlers, nor those below them.
+    pub(crate) fn settle_unmatched(&mut self, unmatched: &[HandlerId]) {
+        let families = self.families(|tracked| unmatched.contains(&tracked.id));
+        for tracked in &mut self.tracked {
+            if families.contains(&tracked.id) {
+                tracked.role = TrackedRole::Unmatched;
             }
         }
     }
@@ -388,7 +431,10 @@ impl Tracker {
         };
         let policy = match &tracked.role {
             TrackedRole::Active(spec) => spec.policy,
-            TrackedRole::Passive | TrackedRole::Sub | TrackedRole::Registered => Default::default(),
+            TrackedRole::Passive
+            | TrackedRole::Sub
+            | TrackedRole::Registered
+            | TrackedRole::Unmatched => Default::default(),
         };
         let consequence = Consequence::of(outcome, &policy, default_backoff, &tracked.record, now);
         tracked.record = consequence.apply(&tracked.record, now);
@@ -398,8 +444,9 @@ impl Tracker {
         consequence
     }
 
-    /// Drops the sub-handlers that the last call of a handler did not register, or that it left
-    /// unfinished: nothing calls them any more, so that they would miss the present state for good.
+    /// Drops the sub-handlers that the last call of a handler did not register, that it left
+    /// unfinished, or that do not match any more: nothing calls them, so that they would miss the
+    /// present state for good, and their parent would be called again for them.
     fn drop_former_subs(&mut self, id: &HandlerId) {
         if planted!(FormerSubsKept) {
             return;
@@ -427,10 +474,11 @@ impl Tracker {
         let mut known: Vec<HandlerId> = sub.ids().cloned().collect();
         for tracked in sub.tracked {
             self.tracked.retain(|present| present.id != tracked.id);
-            self.tracked.push(Tracked {
-                role: TrackedRole::Registered,
-                ..tracked
-            });
+            let role = match tracked.role {
+                TrackedRole::Unmatched => TrackedRole::Unmatched,
+                _ => TrackedRole::Registered,
+            };
+            self.tracked.push(Tracked { role, ..tracked });
         }
         if let Some(tracked) = self.find_mut(parent) {
             known.append(&mut tracked.record.subrefs);
