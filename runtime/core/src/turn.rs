@@ -290,7 +290,14 @@ impl Turn {
         } else {
             Vec::new()
         };
-        let tracker = Tracker::open(reason, &input.registry.owned_ids(), &selected, &input, now);
+        let tracker = Tracker::open(
+            reason,
+            &input.registry.owned_ids(),
+            &selected,
+            &[],
+            &input,
+            now,
+        );
         let notes = input
             .persistence
             .progress
@@ -383,7 +390,8 @@ impl Turn {
         specs: impl IntoIterator<Item = HandlerSpec>,
         now: Timestamp,
     ) -> SubTurn {
-        let level = SubLevel::new(parent.clone(), self.input.scope(parent));
+        let scope = self.input.scope(parent);
+        let level = SubLevel::new(parent.clone(), scope, self.tracker.dropped());
         let handled = Arc::clone(&self.handled);
         SubTurn::open(self.input.clone(), handled, level, specs, now)
     }

@@ -16,11 +16,14 @@ use crate::{
 /// The sub-handlers of one handler during one turn; apart from the cycle until absorbed.
 pub type SubTurn = HandlerRun<SubLevel>;
 
-/// The parent of sub-handlers, and the field that the declared handler above them is about.
+/// The parent of sub-handlers, and what the declared handler above them is about.
 #[derive(Clone, Debug)]
 pub struct SubLevel {
     pub(super) parent: HandlerId,
+    /// The field of that handler.
     scope: FieldPath,
+    /// The sub-handlers that are restarted with it: what the object says of them does not count.
+    restarted: Arc<[HandlerId]>,
 }
 
 // === impl HandlerRun ===
@@ -52,7 +55,14 @@ impl SubTurn {
                 .cloned()
                 .collect()
         });
-        let mut tracker = Tracker::open(input.change.reason, &owned, &selected, &input, now);
+        let mut tracker = Tracker::open(
+            input.change.reason,
+            &owned,
+            &selected,
+            &level.restarted,
+            &input,
+            now,
+        );
         tracker.supersede(&[]);
         let present = &input.change.new;
         let unchanged: Vec<HandlerId> = owned
@@ -87,7 +97,7 @@ impl SubTurn {
     /// The level below a declared handler that is called outside of a cycle.
     #[must_use]
     pub fn of(input: TurnInput, parent: HandlerId, now: Timestamp) -> Self {
-        let level = SubLevel::new(parent, FieldPath::root());
+        let level = SubLevel::new(parent, FieldPath::root(), &[]);
         Self::open(input, Arc::default(), level, [], now)
     }
 
@@ -105,7 +115,10 @@ impl SubTurn {
         specs: impl IntoIterator<Item = HandlerSpec>,
         now: Timestamp,
     ) -> Self {
-        let level = SubLevel::new(parent.clone(), self.level.scope.clone());
+        let level = SubLevel {
+            parent: parent.clone(),
+            ..self.level.clone()
+        };
         let handled = Arc::clone(&self.handled);
         Self::open(self.input.clone(), handled, level, specs, now)
     }
@@ -126,7 +139,11 @@ impl SubTurn {
 // === impl SubLevel ===
 
 impl SubLevel {
-    pub(super) fn new(parent: HandlerId, scope: FieldPath) -> Self {
-        Self { parent, scope }
+    pub(super) fn new(parent: HandlerId, scope: FieldPath, restarted: &[HandlerId]) -> Self {
+        Self {
+            parent,
+            scope,
+            restarted: restarted.into(),
+        }
     }
 }

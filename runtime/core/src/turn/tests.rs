@@ -202,6 +202,32 @@ fn a_handler_whose_note_is_for_another_base_is_called_again() {
 }
 
 #[test]
+fn a_sub_handler_whose_note_is_for_another_base_is_called_again_with_its_parent() {
+    let record = |subs: &[&str]| {
+        json!({"started": "2020-01-01T00:00:00+00:00", "stopped": "2020-01-01T00:00:05+00:00",
+            "purpose": "update", "retries": 1, "success": true, "subrefs": subs})
+        .to_string()
+    };
+    let entry = json!(["2020-01-01T00:00:05+00:00", 1, 0, false]);
+    let notes = json!({"base": "other", "states": [{"merge": {"spec": {"x": 0}}}],
+        "handlers": {"parent": entry, "parent/one": entry}});
+    let body = json!({"spec": {"x": 1}, "metadata": {"annotations": {
+        format!("{KOPF}/parent"): record(&["parent/one"]),
+        format!("{KOPF}/parent.one"): record(&[]),
+        format!("{KOPF}/last-seen-states"): notes.to_string(),
+        LAST_HANDLED: r#"{"spec":{"x":0}}"#,
+    }}});
+    let specs = vec![HandlerSpec::new("parent", Trigger::Update)];
+    let cycle = handle(&input(specs, body, EventKind::Changed));
+    let due = cycle.due(&Lifecycle::AllAtOnce, 0, now());
+    assert_eq!(due.len(), 1);
+    let any = Trigger::Sub { changing: false };
+    let one = HandlerSpec::new(due[0].id.sub("one"), any);
+    let sub = cycle.sub(&due[0].id, [one], now());
+    assert_eq!(sub.due(&Lifecycle::AllAtOnce, 0, now()).len(), 1);
+}
+
+#[test]
 fn a_handler_whose_note_is_for_another_base_is_called_again_though_the_change_was_reverted() {
     let record = |is_finished: bool| {
         json!({"started": "2020-01-01T00:00:00+00:00", "stopped": "2020-01-01T00:00:05+00:00",

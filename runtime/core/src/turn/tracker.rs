@@ -9,9 +9,9 @@ use crate::{
     handled_states::{HandledStates, NoteKind, RecordStamp},
     handler::{HandlerId, HandlerSpec, retry::RetryLimit},
     lifecycle::{DueHandler, Lifecycle},
-    object::{ObjectView, diff::Baseline, essence::Essence, path::FieldPath},
+    object::{diff::Baseline, essence::Essence, path::FieldPath},
     outcome::{Consequence, Outcome},
-    progress::{ProgressStorage, record::Record},
+    progress::record::Record,
     turn::TurnInput,
 };
 
@@ -62,22 +62,28 @@ enum TrackedRole {
 // === impl Tracker ===
 
 impl Tracker {
-    /// Loads the records of all owned handlers; the selected ones are active.
+    /// Loads the records of all owned handlers, but for those that are dropped; the selected ones
+    /// are active.
     pub(crate) fn open(
         purpose: Reason,
         owned: &[HandlerId],
         selected: &[Arc<HandlerSpec>],
+        dropped: &[HandlerId],
         input: &TurnInput,
         now: Timestamp,
     ) -> Self {
-        let (storage, view) = (&*input.persistence.progress, input.view());
+        let view = input.view();
+        let fetch = |id: &HandlerId| match dropped.contains(id) {
+            true => None,
+            false => input.persistence.progress.fetch(id, view),
+        };
         let mut tracker = Self {
             purpose,
             tracked: Vec::new(),
             dropped: Vec::new(),
         };
         for spec in selected {
-            let origin = storage.fetch(&spec.id, view);
+            let origin = fetch(&spec.id);
             tracker.tracked.push(Tracked {
                 id: spec.id.clone(),
                 role: TrackedRole::Active(Arc::clone(spec)),
@@ -88,7 +94,7 @@ impl Tracker {
             });
         }
         for id in owned {
-            tracker.load(id, &TrackedRole::Passive, storage, view);
+            tracker.load(id, &TrackedRole::Passive, fetch);
         }
         let subs: Vec<HandlerId> = tracker
             .tracked
@@ -96,7 +102,7 @@ impl Tracker {
             .flat_map(|tracked| tracked.record.subrefs.iter().cloned())
             .collect();
         for id in &subs {
-            tracker.load(id, &TrackedRole::Sub, storage, view);
+            tracker.load(id, &TrackedRole::Sub, fetch);
         }
         tracker.correct_clock(input.clock_ahead, now);
         tracker
@@ -113,11 +119,10 @@ impl Tracker {
         &mut self,
         id: &HandlerId,
         role: &TrackedRole,
-        storage: &dyn ProgressStorage,
-        view: ObjectView<'_>,
+        fetch: impl Fn(&HandlerId) -> Option<Record>,
     ) {
         if self.find(id).is_none()
-            && let Some(record) = storage.fetch(id, view)
+            && let Some(record) = fetch(id)
         {
             self.tracked.push(Tracked {
                 id: id.clone(),
