@@ -19,6 +19,7 @@ mod setup;
 mod stop;
 mod stream;
 mod streaming;
+mod sub_handlers;
 mod worker;
 
 use std::collections::BTreeMap;
@@ -46,7 +47,8 @@ pub(crate) use coordination::{CoordinationMode, NAME, peering_object, timings};
 pub use fact::{BegunCall, OperatorFact};
 pub(crate) use key::SimulatedKey;
 pub(crate) use reconciling::{CHILD_KIND, wanted_children};
-pub(crate) use setup::{Behaviour, LABEL, OperatorSetup, indexed_value, parent_of, sub_handlers};
+pub(crate) use setup::{Behaviour, LABEL, OperatorSetup, indexed_value};
+pub(crate) use sub_handlers::{declared_of, parent_of, sub_field, sub_handlers};
 
 /// The namespace of all objects.
 pub(crate) const NAMESPACE: &str = "default";

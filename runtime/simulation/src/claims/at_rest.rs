@@ -1,5 +1,6 @@
 //! The claims about the end of a history.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use kopf_core::cause::{Reason, Subject};
@@ -14,7 +15,9 @@ use serde_json::Value;
 use super::shown::scope;
 use super::tracking::TrackedCall;
 use super::{OperatorScenario, meta};
-use crate::operator::{CoordinationMode, SimulatedOperator, indexed_value, sub_handlers};
+use crate::operator::{
+    CoordinationMode, SimulatedOperator, indexed_value, sub_field, sub_handlers,
+};
 use crate::server::ApiServer;
 use crate::world::Violation;
 
@@ -75,7 +78,7 @@ impl OperatorScenario {
         let subs_known = self.plan.mode != CoordinationMode::Peering
             && !tracked.is_some_and(|it| it.written_after_end);
         for spec in setup.registry.change_handlers().filter(|_| !is_ignored) {
-            let subs = sub_handlers(&spec.id).filter(|_| subs_known);
+            let subs = sub_handlers(&spec.id).into_iter().filter(|_| subs_known);
             for id in std::iter::once(spec.id.clone()).chain(subs) {
                 if setup.persistence.progress.fetch(&id, view).is_some() {
                     let details = format!("{id}: {object}");
@@ -111,8 +114,8 @@ impl OperatorScenario {
             return Ok(());
         }
         let is_handled = |id: &HandlerId| calls.iter().any(|it| it.handler == *id && it.finished);
-        let subs = own.map_or(&[][..], |own| &own.subs);
-        let mut family = std::iter::once(&spec.id).chain(subs);
+        let to_call = own.map_or_else(Vec::new, |own| sub_handlers_to_call(calls, own));
+        let mut family = std::iter::once(&spec.id).chain(to_call.iter().copied());
         if spec.trigger == Trigger::Create
             && let Some(id) = family.find(|id| !is_handled(id))
         {
@@ -128,19 +131,30 @@ impl OperatorScenario {
             Some(own) => Some(&*own.state),
             None => self.relied_on(&finished, &path, last),
         };
-        for sub in subs {
-            let own = finished.iter().rfind(|it| it.handler == *sub);
-            // A record of a peer may be left, so that the end of another one is not shown.
-            let is_done = |it: &TrackedCall| {
+        let of_fields = sub_handlers(&spec.id).into_iter();
+        let of_fields: Vec<_> = of_fields.filter(|it| sub_field(it).is_some()).collect();
+        for sub in to_call.iter().copied().chain(&of_fields) {
+            if tracked.is_some_and(|it| it.was_without(sub)) {
+                continue;
+            }
+            let path = sub_field(sub).map_or(path.clone(), Cow::Owned);
+            let has_ended = |it: &TrackedCall| {
                 it.handler == *sub && it.finished && alike(&path, &it.state, last)
             };
-            let is_done = self.objects.shared && calls.iter().any(is_done);
-            if let Some(own) = own
-                && !is_done
-                && !self.is_handled_by_peer(&finished, own, &path, last)
-                && !alike(&path, &own.state, last)
-            {
-                let details = format!("{sub} of {uid} saw {}, not {last}", own.state);
+            let has_ended = || calls.iter().any(has_ended);
+            let is_handled = match finished.iter().rfind(|it| it.handler == *sub) {
+                Some(own) if alike(&path, &own.state, last) => true,
+                // A record of a peer may be left, so that the end of another one is not shown.
+                Some(own) => {
+                    self.is_handled_by_peer(&finished, own, &path, last)
+                        || self.objects.shared && has_ended()
+                }
+                // The end of the cycle removes the records, and may leave another state as the last
+                // handled one than that which the sub-handler saw.
+                None => has_ended() || !to_call.contains(&sub),
+            };
+            if !is_handled {
+                let details = format!("{sub} of {uid} has not handled {last}");
                 return Err(Violation::new("no change is lost", details));
             }
         }
@@ -279,4 +293,14 @@ fn has_lost_field(object: &Value, spec: &HandlerSpec, seen: &Value) -> bool {
 
 fn alike(path: &FieldPath, a: &Value, b: &Value) -> bool {
     same(path.resolve(a), path.resolve(b))
+}
+
+/// The sub-handlers of all levels that the last calls of a family have to call.
+fn sub_handlers_to_call<'a>(calls: &'a [TrackedCall], call: &'a TrackedCall) -> Vec<&'a HandlerId> {
+    let with_nested = |sub: &'a HandlerId| {
+        let last = calls.iter().rfind(|it| it.handler == *sub && it.finished);
+        let nested = last.map_or_else(Vec::new, |it| sub_handlers_to_call(calls, it));
+        std::iter::once(sub).chain(nested)
+    };
+    call.subs.iter().flat_map(with_nested).collect()
 }

@@ -13,7 +13,7 @@ use kopf_core::object::finalizer::is_present;
 use kopf_core::object::path::FieldPath;
 use serde_json::Value;
 
-use crate::operator::{OperatorSetup, parent_of};
+use crate::operator::{OperatorSetup, declared_of};
 
 /// What an object says about an attempt that has finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,12 +110,12 @@ impl<'a> ShownObject<'a> {
     }
 }
 
-/// The declarations of a handler, or of the one that has registered it.
+/// The declarations of a handler, or of the one above it.
 pub(super) fn declared<'a>(
     setup: &'a OperatorSetup,
     id: &'a HandlerId,
 ) -> impl Iterator<Item = &'a HandlerSpec> {
-    let declared = parent_of(id.as_str()).unwrap_or(id.as_str());
+    let declared = declared_of(id.as_str());
     let handlers = setup.registry.handlers().iter();
     let handlers = handlers.map(|it| &**it);
     handlers.filter(move |it| it.id.as_str() == declared)
@@ -125,7 +125,7 @@ fn handles_updates(setup: &OperatorSetup, id: &HandlerId) -> bool {
     declared(setup, id).any(|it| matches!(it.trigger, Trigger::Update | Trigger::Field))
 }
 
-/// The part of the state that a handler is about.
+/// The part of the state that a handler is about; for a sub-handler, that of the declared one.
 pub(super) fn scope<'a>(setup: &'a OperatorSetup, id: &'a HandlerId) -> Cow<'a, FieldPath> {
     let field = declared(setup, id).find_map(HandlerSpec::field);
     field.map_or_else(|| Cow::Owned(FieldPath::root()), Cow::Borrowed)

@@ -11,7 +11,7 @@ use kopf_core::object::finalizer::is_present;
 use serde_json::Value;
 
 use super::shown::{ShownEnd, ShownObject, declared, scope};
-use crate::operator::{BegunCall, OperatorSetup, parent_of};
+use crate::operator::{BegunCall, OperatorSetup, parent_of, sub_field};
 use crate::server::{ApiAnswer, ApiRequest, SimulatedPatch, Verb, version};
 use crate::time::VirtualTime;
 use crate::world::Violation;
@@ -115,6 +115,8 @@ pub(super) struct TrackedCall {
     pub(super) reason: Reason,
     pub(super) state: Arc<Value>,
     /// The sub-handlers that it registered.
+    pub(super) registered: Vec<HandlerId>,
+    /// Those of them that matched.
     pub(super) subs: Vec<HandlerId>,
     pub(super) finished: bool,
     pub(super) sender: Sender,
@@ -196,6 +198,7 @@ impl TrackedObjects {
             handler: handler.clone(),
             reason: call.reason,
             state: Arc::clone(&call.state),
+            registered: call.registered.clone(),
             subs: call.subs.clone(),
             finished: false,
             sender,
@@ -547,24 +550,50 @@ impl TrackedObject {
         let is_alike = |it: &TrackedCall| same(path.resolve(&it.state), path.resolve(&call.state));
         // A handler is called again for sub-handlers that have not handled the state, and for those
         // whose end a peer has replaced by one of its own.
-        let sub_is_done = |sub: &HandlerId| {
-            let finished = |it: &&TrackedCall| it.handler == *sub && it.finished;
-            let last = self.calls.iter().rfind(finished);
-            last.is_some_and(|it| is_alike(it) && is_undisputed(it))
-        };
-        if is_alike(last) && last.subs.iter().all(sub_is_done) {
+        let is_done = |it: &TrackedCall| is_alike(it) && is_undisputed(it);
+        if is_alike(last) && self.subs_are_done(last, &is_done) {
             let details = format!("{id} for {}", call.uid);
             return Err(Violation::new("nothing is repeated without need", details));
         }
         Ok(())
     }
 
-    /// Whether the parent of a sub-handler has finished without it since its last attempt, so that
-    /// nothing is known of that attempt any more.
-    fn was_without(&self, id: &HandlerId) -> bool {
-        let since = self.calls.iter().rev().take_while(|it| it.handler != *id);
-        let mut of_parent = since.filter(|it| parent_of(id.as_str()) == Some(it.handler.as_str()));
-        of_parent.any(|it| it.finished && !it.subs.contains(id))
+    /// Whether the last calls of the sub-handlers of a call, of all levels, are done. One that did
+    /// not match is if the last value of its field that it has handled is still there.
+    fn subs_are_done(&self, call: &TrackedCall, is_done: &impl Fn(&TrackedCall) -> bool) -> bool {
+        call.registered.iter().all(|sub| {
+            let finished = |it: &&TrackedCall| it.handler == *sub && it.finished;
+            let last = self.calls.iter().rfind(finished);
+            match (call.subs.contains(sub), last) {
+                (true, last) => {
+                    last.is_some_and(|it| is_done(it) && self.subs_are_done(it, is_done))
+                }
+                (false, Some(last)) => sub_field(sub).is_none_or(|field| {
+                    same(field.resolve(&last.state), field.resolve(&call.state))
+                }),
+                (false, None) => true,
+            }
+        })
+    }
+
+    /// Whether a handler above a sub-handler has finished without the next one below since its last
+    /// attempt, so that nothing is known of that attempt any more.
+    pub(super) fn was_without(&self, id: &HandlerId) -> bool {
+        let of_id = |it: &&TrackedCall| it.handler != *id;
+        let since: Vec<_> = self.calls.iter().rev().take_while(of_id).collect();
+        let mut below = id.as_str();
+        while let Some(parent) = parent_of(below) {
+            let has_registered = |it: &TrackedCall| {
+                let mut registered = it.registered.iter();
+                registered.any(|sub| sub.as_str() == below)
+            };
+            let mut of_parent = since.iter().filter(|it| it.handler.as_str() == parent);
+            if of_parent.any(|it| it.finished && !has_registered(it)) {
+                return true;
+            }
+            below = parent;
+        }
+        false
     }
 
     /// Whether no other process can have acted on what was there before an attempt ended: all

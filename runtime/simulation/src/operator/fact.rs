@@ -127,6 +127,8 @@ pub struct BegunCall {
     /// The state of the object.
     pub state: Arc<Value>,
     /// The sub-handlers that it registers.
+    pub registered: Vec<HandlerId>,
+    /// Those of them that match the object and its change.
     pub subs: Vec<HandlerId>,
     /// The version of the object that the operator knows.
     pub version: u64,

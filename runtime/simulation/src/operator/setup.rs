@@ -18,12 +18,10 @@ use kopf_core::persistence::Persistence;
 use kopf_core::progress::status::StatusProgress;
 use serde_json::{Value, json};
 
+use super::sub_handlers::{FAMILY, PARENT, is_parent};
+
 /// The label that some handlers ask for.
 pub(crate) const LABEL: &str = "on";
-
-/// The handler that has sub-handlers, and their names.
-const PARENT: &str = "parent";
-const SUBS: [&str; 2] = ["one", "two"];
 
 /// The pauses after failures of the runtime itself.
 pub(crate) const ERROR_DELAYS: [Duration; 4] = [
@@ -113,7 +111,7 @@ impl OperatorSetup {
         static ALL: OnceLock<Vec<OperatorSetup>> = OnceLock::new();
         ALL.get_or_init(|| {
             let sets = handler_sets().into_iter().chain(parent_sets());
-            let sets = sets.chain([field_set()]).enumerate();
+            let sets = sets.chain([field_set()]).chain(family_sets()).enumerate();
             let both = sets.flat_map(|(number, specs)| {
                 let plain = Self::new(specs.clone(), number, false);
                 [plain, Self::new(specs, number, true)]
@@ -170,7 +168,7 @@ fn timing(number: usize) -> TimerTiming {
 }
 
 /// A handler for objects with the label.
-fn labelled(id: &str, trigger: Trigger) -> HandlerSpec {
+pub(super) fn labelled(id: impl Into<HandlerId>, trigger: Trigger) -> HandlerSpec {
     let mut labelled = HandlerSpec::new(id, trigger);
     labelled.filters.labels = vec![(LABEL.to_owned(), TextTest::Present.into())];
     labelled
@@ -271,6 +269,18 @@ fn parent_sets() -> Vec<Vec<HandlerSpec>> {
     ]
 }
 
+/// Handlers whose sub-handlers have filters, and sub-handlers of their own.
+fn family_sets() -> Vec<Vec<HandlerSpec>> {
+    let spec = |id: &str, trigger: Trigger| HandlerSpec::new(id, trigger);
+    vec![
+        vec![spec(FAMILY, Trigger::Create), spec(FAMILY, Trigger::Update)],
+        vec![
+            HandlerSpec::for_field(FAMILY, Trigger::Field, FieldPath::from("spec")),
+            spec("update", Trigger::Update),
+        ],
+    ]
+}
+
 /// Handlers that match an object only while it has a field.
 fn field_set() -> Vec<HandlerSpec> {
     let a = || FieldPath::from("spec.a");
@@ -283,32 +293,6 @@ fn field_set() -> Vec<HandlerSpec> {
 /// The value under which the index has an object.
 pub(crate) fn indexed_value(object: &Value) -> u64 {
     object["spec"]["a"].as_u64().unwrap_or_default()
-}
-
-/// The sub-handlers that a handler may have.
-pub(crate) fn sub_handlers(id: &HandlerId) -> impl Iterator<Item = HandlerId> {
-    let names = SUBS.iter().filter(|_| is_parent(id.as_str()));
-    names.map(|name| id.sub(name))
-}
-
-/// The sub-handlers that a call registers: the second one is only there for some states.
-pub(super) fn registered_subs(id: &HandlerId, state: &Value) -> Vec<HandlerId> {
-    let count = match state["spec"]["a"] == 1 {
-        true => 1,
-        false => SUBS.len(),
-    };
-    sub_handlers(id).take(count).collect()
-}
-
-/// Whether a handler has sub-handlers.
-pub(crate) fn is_parent(id: &str) -> bool {
-    id.starts_with(PARENT) && parent_of(id).is_none()
-}
-
-/// The handler that has registered a sub-handler.
-pub(crate) fn parent_of(id: &str) -> Option<&str> {
-    let (parent, name) = id.rsplit_once('/')?;
-    SUBS.contains(&name).then_some(parent)
 }
 
 // === impl CallEnding ===

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use kopf_core::cause::Subject;
-use kopf_core::handler::{HandlerId, HandlerSpec, Trigger};
+use kopf_core::handler::{HandlerId, HandlerSpec};
 use kopf_core::machine::answer::Answer;
 use kopf_core::machine::memory::ObjectMemory;
 use kopf_core::machine::object::{
@@ -26,9 +27,8 @@ use super::coordination::uptime;
 use super::key::SimulatedKey;
 use super::queueing::{KeptObject, SimulatedRules};
 use super::reconciling::{SimulatedPrune, SimulatedReconcile, reconcile_rules};
-use super::setup::{
-    BACKOFF, CallEnding, CallPatch, ERROR_DELAYS, LABEL, OperatorSetup, is_parent, registered_subs,
-};
+use super::setup::{BACKOFF, CallEnding, CallPatch, ERROR_DELAYS, LABEL, OperatorSetup};
+use super::sub_handlers::{is_parent, registered_subs};
 use super::{
     BegunCall, CallPurpose, OperatorFact, SimulatedOperator, TimerPurpose, WatchPurpose, requests,
 };
@@ -454,17 +454,17 @@ impl SimulatedOperator {
         let words = (self.options.run << 32) + number;
         let ending = behaviour.ending(key.uid, id, words, attempt.retry);
         let registers = is_parent(id) && ending == CallEnding::Succeeds;
-        let sub_ids = match registers {
-            true => registered_subs(&spec.id, change.new.as_value()),
-            false => Vec::new(),
-        };
+        let family = registers.then(|| Family::of(turn, spec, self.clock.wall));
+        let registered = family.as_ref().map(|it| it.registered(&spec.id));
+        let registered = registered.unwrap_or_default();
         self.report(OperatorFact::CallBegun(BegunCall {
             uid: key.uid,
             handler: spec.id.clone(),
             reason: turn.reason(),
             initial: change.initial,
             state: Arc::new(change.new.as_value().clone()),
-            subs: sub_ids.clone(),
+            registered: registered.iter().map(|it| it.id.clone()).collect(),
+            subs: selected(turn, &registered),
             version: version(&turn.input().body),
             token: token.clone(),
         }));
@@ -472,8 +472,8 @@ impl SimulatedOperator {
         let writes = writes(behaviour.patch(key.uid, id, words), spec_state, token);
         let mut outcome = ending.outcome(number);
         let mut subs = Vec::new();
-        if registers {
-            let sub = self.call_subs(key, turn, spec, sub_ids);
+        if let Some(family) = &family {
+            let sub = self.call_subs(key, family, &spec.id, registered);
             outcome = sub.outcome(Value::Null, self.clock.wall);
             subs.push(sub);
         }
@@ -491,47 +491,100 @@ impl SimulatedOperator {
         }
     }
 
-    /// Calls the sub-handlers that are due.
+    /// Calls the sub-handlers that are due, and those below them.
     fn call_subs(
         &mut self,
         key: &SimulatedKey,
-        turn: &Turn,
-        parent: &HandlerSpec,
-        ids: Vec<HandlerId>,
+        family: &Family<'_>,
+        parent: &HandlerId,
+        registered: Vec<HandlerSpec>,
     ) -> SubTurn {
         let now = self.clock.wall;
-        let trigger = Trigger::Sub { changing: false };
-        let specs = ids.into_iter().map(|id| HandlerSpec::new(id, trigger));
-        let mut sub = turn.sub(&parent.id, specs, now);
+        let mut subs = family.level.sub(parent, registered, now);
         let seed = self.number();
-        for spec in sub.due(&self.options.setup.lifecycle, seed, now) {
-            let Ok(attempt) = sub.begin(&spec.id, now) else {
+        for spec in subs.due(&self.options.setup.lifecycle, seed, now) {
+            let Ok(attempt) = subs.begin(&spec.id, now) else {
                 continue;
             };
-            let number = self.number();
-            let change = &turn.input().change;
-            self.report(OperatorFact::CallBegun(BegunCall {
-                uid: key.uid,
-                handler: spec.id.clone(),
-                reason: turn.reason(),
-                initial: change.initial,
-                state: Arc::new(change.new.as_value().clone()),
-                subs: Vec::new(),
-                version: version(&turn.input().body),
-                token: String::new(),
-            }));
-            let words = (self.options.run << 32) + number;
-            let behaviour = self.options.behaviour;
-            let ending = behaviour.ending(key.uid, spec.id.as_str(), words, attempt.retry);
-            let consequence = sub.finish(&spec.id, ending.outcome(number), BACKOFF, now);
-            self.report(OperatorFact::CallEnded {
-                uid: key.uid,
-                handler: spec.id.clone(),
-                finished: consequence.is_final(),
-            });
+            self.call_sub(key, family, &mut subs, &spec.id, attempt);
         }
-        sub
+        subs
     }
+
+    fn call_sub(
+        &mut self,
+        key: &SimulatedKey,
+        family: &Family<'_>,
+        subs: &mut SubTurn,
+        id: &HandlerId,
+        attempt: HandlerAttempt,
+    ) {
+        let (turn, number) = (family.turn, self.number());
+        let words = (self.options.run << 32) + number;
+        let behaviour = self.options.behaviour;
+        let ending = behaviour.ending(key.uid, id.as_str(), words, attempt.retry);
+        let registered = match ending == CallEnding::Succeeds {
+            true => family.registered(id),
+            false => Vec::new(),
+        };
+        let change = &turn.input().change;
+        self.report(OperatorFact::CallBegun(BegunCall {
+            uid: key.uid,
+            handler: id.clone(),
+            reason: turn.reason(),
+            initial: change.initial,
+            state: Arc::new(change.new.as_value().clone()),
+            registered: registered.iter().map(|it| it.id.clone()).collect(),
+            subs: selected(turn, &registered),
+            version: version(&turn.input().body),
+            token: String::new(),
+        }));
+        let (now, mut outcome) = (self.clock.wall, ending.outcome(number));
+        if !registered.is_empty() {
+            let nested = self.call_subs(key, family, id, registered);
+            outcome = nested.outcome(Value::Null, now);
+            subs.absorb(nested);
+        }
+        let consequence = subs.finish(id, outcome, BACKOFF, now);
+        self.report(OperatorFact::CallEnded {
+            uid: key.uid,
+            handler: id.clone(),
+            finished: consequence.is_final(),
+        });
+    }
+}
+
+/// The sub-handlers of one call of a declared handler.
+struct Family<'a> {
+    turn: &'a Turn,
+    level: SubTurn,
+    /// Whether those with a field are called only if it has changed.
+    changing: bool,
+}
+
+// === impl Family ===
+
+impl<'a> Family<'a> {
+    fn of(turn: &'a Turn, declared: &HandlerSpec, now: Timestamp) -> Self {
+        Self {
+            turn,
+            level: turn.sub(&declared.id, [], now),
+            changing: declared.trigger.needs_change(),
+        }
+    }
+
+    fn registered(&self, parent: &HandlerId) -> Vec<HandlerSpec> {
+        let state = self.turn.input().change.new.as_value();
+        registered_subs(parent, self.changing, state)
+    }
+}
+
+/// The handlers that the change of a turn calls.
+fn selected(turn: &Turn, specs: &[HandlerSpec]) -> Vec<HandlerId> {
+    turn.input().with_subject(|subject| {
+        let matching = specs.iter().filter(|it| it.matches(subject));
+        matching.map(|it| it.id.clone()).collect()
+    })
 }
 
 /// What a call writes: the same for the same state, so that operators come to rest.
