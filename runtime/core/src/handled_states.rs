@@ -270,6 +270,18 @@ impl HandledStates {
         Some(Self { states, entries })
     }
 
+    /// Notes that cannot be read, as they were written with another last handled state: it is not
+    /// known which states their handlers saw.
+    #[must_use]
+    pub fn unknown(text: &str, salt: &str) -> Self {
+        let state = Baseline::Hashed(HashedState::unknown(salt));
+        let mut notes = Self::default();
+        for (id, stamp) in Self::stamps(text) {
+            notes.note(id, stamp, &state);
+        }
+        notes
+    }
+
     /// The stamps in notes, whatever last handled state they were written with.
     #[must_use]
     pub fn stamps(text: &str) -> BTreeMap<HandlerId, RecordStamp> {

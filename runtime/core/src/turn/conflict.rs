@@ -61,9 +61,11 @@ impl OvertakenWrite<'_> {
         let salt = view.uid().unwrap_or_default();
         let (former, base) = (self.base_after(self.noted), self.base_after(self.newer));
         let mut notes = HandledStates::decode(&ours, &former, salt)?;
-        let has_adopted = news
-            .and_then(|it| HandledStates::decode(it, &self.persistence.baseline(view), salt))
-            .is_some_and(|theirs| notes.adopt(&theirs, |id| progress.fetch(id, written)));
+        let has_adopted = news.is_some_and(|it| {
+            let theirs = HandledStates::decode(it, &self.persistence.baseline(view), salt)
+                .unwrap_or_else(|| HandledStates::unknown(it, salt));
+            notes.adopt(&theirs, |id| progress.fetch(id, written))
+        });
         if !has_adopted && former == base {
             return None;
         }

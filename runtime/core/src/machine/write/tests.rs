@@ -685,6 +685,23 @@ fn notes_of_an_operator_that_was_faster_stay() {
 }
 
 #[test]
+fn handlers_whose_notes_cannot_be_read_have_seen_an_unknown_state() {
+    let state = json!({"spec": {"b": 0}});
+    // The last handled state with which they can be read was rejected.
+    let theirs = finished_since(&handled(&state), &[("theirs", 3, state.clone())]);
+    let ours = finished(&[("ours", 1, state)]);
+    let answers = [status(409), accepted(7, &theirs), accepted(8, &json!({}))];
+    let played = play(merge(ours), RULES, answers);
+    let last = played.lines.last().expect("a request");
+    let (_, patch) = last.split_once(' ').expect("a patch");
+    let patch: Value = serde_json::from_str(patch).expect("JSON");
+    let notes = &patch["metadata"]["annotations"]["kopf.zalando.org/last-seen-states"];
+    let notes: Value = serde_json::from_str(notes.as_str().expect("notes")).expect("JSON");
+    let seen = &notes["states"][notes["handlers"]["theirs"][2].as_u64().expect("a state") as usize];
+    assert_eq!(*seen, json!({"digests": ""}));
+}
+
+#[test]
 fn the_end_of_a_cycle_keeps_the_notes_of_records_that_it_leaves() {
     let (notes, record) = (
         "kopf.zalando.org/last-seen-states",
