@@ -114,7 +114,7 @@ impl OperatorScenario {
             return Ok(());
         }
         let is_handled = |id: &HandlerId| calls.iter().any(|it| it.handler == *id && it.finished);
-        let to_call = own.map_or_else(Vec::new, |own| sub_handlers_to_call(calls, own));
+        let to_call = own.map_or_else(Vec::new, |own| sub_handlers_to_call(calls, own, last));
         let mut family = std::iter::once(&spec.id).chain(to_call.iter().copied());
         if spec.trigger == Trigger::Create
             && let Some(id) = family.find(|id| !is_handled(id))
@@ -295,11 +295,18 @@ fn alike(path: &FieldPath, a: &Value, b: &Value) -> bool {
     same(path.resolve(a), path.resolve(b))
 }
 
-/// The sub-handlers of all levels that the last calls of a family have to call.
-fn sub_handlers_to_call<'a>(calls: &'a [TrackedCall], call: &'a TrackedCall) -> Vec<&'a HandlerId> {
+/// The sub-handlers of all levels that the calls of a family for a state have to call.
+fn sub_handlers_to_call<'a>(
+    calls: &'a [TrackedCall],
+    call: &'a TrackedCall,
+    state: &Value,
+) -> Vec<&'a HandlerId> {
+    let root = FieldPath::root();
     let with_nested = |sub: &'a HandlerId| {
-        let last = calls.iter().rfind(|it| it.handler == *sub && it.finished);
-        let nested = last.map_or_else(Vec::new, |it| sub_handlers_to_call(calls, it));
+        let is_for_state =
+            |it: &&TrackedCall| it.handler == *sub && it.finished && alike(&root, &it.state, state);
+        let last = calls.iter().rfind(is_for_state);
+        let nested = last.map_or_else(Vec::new, |it| sub_handlers_to_call(calls, it, state));
         std::iter::once(sub).chain(nested)
     };
     call.subs.iter().flat_map(with_nested).collect()
