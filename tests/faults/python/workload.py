@@ -117,14 +117,23 @@ async def resumed(retry, body, patch, **_):
 @kopf.on.create(*KIND, id="parts")
 @kopf.on.update(*KIND, id="parts")
 async def parts(retry, body, **_):
-    async def left(retry, body, patch, **_):
-        await change("parts/left", retry, body, patch)
+    async def left(retry, body, **_):
+        async def inner(retry, body, patch, **_):
+            await change("parts/left/inner", retry, body, patch)
+
+        kopf.register(fn=inner, id="inner")
+        await Call("parts/left", retry, body).work(kopf.execute())
 
     async def right(retry, body, patch, **_):
         await change("parts/right", retry, body, patch)
 
+    async def shown(retry, body, patch, **_):
+        await change("parts/shown", retry, body, patch)
+
     kopf.register(fn=left, id="left")
-    kopf.register(fn=right, id="right")
+    if body["metadata"].get("labels", {}).get("tier") == "gold":
+        kopf.register(fn=right, id="right")
+    kopf.register(fn=shown, id="shown", labels={"tier": "gold"})
     await Call("parts", retry, body).work(kopf.execute())
 
 

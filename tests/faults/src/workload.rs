@@ -49,8 +49,13 @@ pub(crate) const CHANGED: &str = "changed";
 pub(crate) const GILDED: &str = "gilded";
 /// The handler with sub-handlers.
 pub(crate) const PARTS: &str = "parts";
-/// The sub-handlers.
-pub(crate) const SUBS: [&str; 2] = ["parts/left", "parts/right"];
+/// The sub-handler of it that has one of its own.
+pub(crate) const LEFT: &str = "parts/left";
+/// The sub-handlers of all objects.
+pub(crate) const SUBS: [&str; 2] = ["parts/left/inner", LEFT];
+/// The sub-handlers of objects with one label: the first one is registered for these only, the
+/// second one has a filter.
+pub(crate) const GOLD_SUBS: [&str; 2] = ["parts/right", "parts/shown"];
 /// The handler of the field `spec.size`; its id ends with the field.
 pub(crate) const RESIZED: &str = "resized/spec.size";
 /// The handler of deletions.
@@ -239,23 +244,25 @@ fn gates(group: &'static str, handlers: &Arc<WorkloadHandlers>) -> ResourceHandl
 // === impl WorkloadHandlers ===
 
 impl WorkloadHandlers {
-    /// Has sub-handlers, and succeeds when they have ended.
+    /// Has sub-handlers that follow the object.
     async fn parts(&self, cx: &mut ChangeContext<Value>) -> HandlerResult {
-        let call = begin(&self.journal, PARTS, cx.retry(), cx.raw());
-        for id in SUBS {
-            let journal = Arc::clone(&self.journal);
-            let id = id.rsplit('/').next().unwrap_or(id);
-            cx.sub(SubHandler::new(id), move |cx| {
-                Box::pin(async move { change(&journal, cx).await })
-            });
-        }
-        let result = cx.run_subs().await;
-        call.end(if result.is_ok() {
-            LoggedStep::Success
-        } else {
-            LoggedStep::Retry
+        let journal = Arc::clone(&self.journal);
+        cx.sub(SubHandler::new("left"), move |cx| {
+            Box::pin(async move {
+                add_sub(&journal, cx, SubHandler::new("inner"));
+                with_subs(&journal, cx).await
+            })
         });
-        result
+        if DigestedState::of(cx.raw()).gold {
+            add_sub(&self.journal, cx, SubHandler::new("right"));
+        }
+        let gold = TextTest::Equals(GOLD.to_owned());
+        add_sub(
+            &self.journal,
+            cx,
+            SubHandler::new("shown").label(TIER, gold),
+        );
+        with_subs(&self.journal, cx).await
     }
 
     /// Runs until the operator stops it.
@@ -284,6 +291,26 @@ impl WorkloadHandlers {
         call.end(LoggedStep::Success);
         Ok(())
     }
+}
+
+fn add_sub(journal: &Arc<Journal>, cx: &mut ChangeContext<Value>, handler: SubHandler) {
+    let journal = Arc::clone(journal);
+    cx.sub(handler, move |cx| {
+        Box::pin(async move { change(&journal, cx).await })
+    });
+}
+
+/// Succeeds when the sub-handlers have ended.
+async fn with_subs(journal: &Arc<Journal>, cx: &mut ChangeContext<Value>) -> HandlerResult {
+    let handler = cx.handler_id().to_owned();
+    let call = begin(journal, &handler, cx.retry(), cx.raw());
+    let result = cx.run_subs().await;
+    call.end(if result.is_ok() {
+        LoggedStep::Success
+    } else {
+        LoggedStep::Retry
+    });
+    result
 }
 
 /// Works for a moment, fails or succeeds as the plan of the call says, and writes to the status.

@@ -6,7 +6,9 @@ use super::calls::{Calls, scope};
 use super::{BrokenClaim, Claim, Evidence};
 use crate::journal::LoggedStep;
 use crate::watch_log::ObjectVersion;
-use crate::workload::{CHANGED, GILDED, MADE, PARTS, RECONCILED, RELEASED, RESIZED, SUBS};
+use crate::workload::{
+    CHANGED, GILDED, GOLD_SUBS, MADE, PARTS, RECONCILED, RELEASED, RESIZED, SUBS,
+};
 
 pub(super) fn check(evidence: &Evidence, calls: &Calls<'_>) -> Vec<BrokenClaim> {
     let mut broken = Vec::new();
@@ -48,7 +50,8 @@ fn handlers_of(evidence: &Evidence, object: &ObjectVersion) -> Vec<&'static str>
     if evidence.tested.has_records() {
         handlers.extend([MADE, CHANGED, PARTS, RESIZED]);
         handlers.extend(SUBS);
-        handlers.extend(object.state.gold.then_some(GILDED));
+        let of_gold = GOLD_SUBS.into_iter().chain([GILDED]);
+        handlers.extend(of_gold.filter(|_| object.state.gold));
     }
     handlers.extend(evidence.tested.has_children().then_some(RECONCILED));
     handlers
@@ -101,6 +104,15 @@ mod tests {
     fn a_handler_without_an_end_on_the_final_state_is_found() {
         for handler in [MADE, CHANGED, PARTS, RESIZED, RECONCILED, SUBS[0], SUBS[1]] {
             let story = Story::complete().without(handler);
+            assert_eq!(claims_of(&story), [Claim::NothingLost], "{handler}");
+        }
+    }
+
+    #[test]
+    fn handlers_of_one_label_must_end_for_objects_that_have_it() {
+        assert_eq!(Story::gold().broken(), []);
+        for handler in GOLD_SUBS.into_iter().chain([GILDED]) {
+            let story = Story::gold().without(handler);
             assert_eq!(claims_of(&story), [Claim::NothingLost], "{handler}");
         }
     }

@@ -6,7 +6,9 @@ use crate::clock::SECOND;
 use crate::operators::{OperatorLife, OperatorRole};
 use crate::state::DigestedState;
 use crate::watch_log::HandlerRecord;
-use crate::workload::{GILDED, NOTICED, PARTS, RECONCILED, RESUMED, STEADY, SUBS, TICK};
+use crate::workload::{
+    GILDED, GOLD_SUBS, LEFT, NOTICED, PARTS, RECONCILED, RESUMED, STEADY, SUBS, TICK,
+};
 
 /// The time after the start of a rival in which both operators may handle an object.
 const TAKEOVER: u64 = 5 * SECOND;
@@ -19,7 +21,7 @@ pub(super) fn check(evidence: &Evidence, calls: &Calls<'_>) -> Vec<BrokenClaim> 
     for (uid, handler, group) in calls.groups() {
         // A handler with sub-handlers is called again for those that saw an older state, and that
         // of children for each list and for what happens to them.
-        let has_reasons = matches!(handler, NOTICED | PARTS | RECONCILED | STEADY | TICK);
+        let has_reasons = matches!(handler, LEFT | NOTICED | PARTS | RECONCILED | STEADY | TICK);
         if has_reasons || evidence.tampered.contains(uid) {
             continue;
         }
@@ -61,7 +63,7 @@ fn repetition(
     if handler == GILDED && left_the_filter(calls, first, second) {
         return None;
     }
-    if SUBS.contains(&handler) {
+    if SUBS.contains(&handler) || GOLD_SUBS.contains(&handler) {
         // Its success is remembered while the cycle of its parent is open, and is on the object.
         let shown = calls.shows_end(first, second.begin.version);
         return shown.then(|| "its record says that it has ended".to_owned());

@@ -10,7 +10,9 @@ use crate::operators::{OperatorLife, OperatorRole};
 use crate::state::DigestedState;
 use crate::tested_operator::TestedOperator;
 use crate::watch_log::{ChildVersion, HandlerRecord, ObjectVersion, WatchLogContent};
-use crate::workload::{CHANGED, MADE, PARTS, RECONCILED, RESIZED, RESUMED, STEADY, SUBS, TICK};
+use crate::workload::{
+    CHANGED, GILDED, GOLD_SUBS, MADE, PARTS, RECONCILED, RESIZED, RESUMED, STEADY, SUBS, TICK,
+};
 
 const NAME: &str = "here/w1";
 const PID: i32 = 7;
@@ -124,6 +126,20 @@ impl Story {
         let last = REST / SECOND - 2;
         story.call(TICK, 20, 1, last, LoggedStep::Success);
         story.probe("whole 1");
+        story
+    }
+
+    /// The same object with the label of the filtered handlers, which were called for it.
+    pub(super) fn gold() -> Self {
+        let mut story = Self::complete();
+        for (number, handler) in GOLD_SUBS.into_iter().chain([GILDED]).enumerate() {
+            story.call(handler, 10, 1, 15 + number as u64, LoggedStep::Success);
+        }
+        story
+            .evidence
+            .widgets
+            .values_mut()
+            .for_each(|it| it.state.gold = true);
         story
     }
 
