@@ -146,6 +146,14 @@ faults! {
     RemovedFieldIgnored,
     /// sub-handlers that their parent does not have any more call it again
     FormerSubsKept,
+    /// a sub-handler is not called again for one below it that has missed a change
+    NestedSubsForgotten,
+    /// sub-handlers that do not match any more call their parent again
+    UnmatchedSubsKept,
+    /// the records of sub-handlers count though their parent is restarted
+    RestartedSubsRead,
+    /// the ids of handlers of fields are read from annotations when another operator was faster
+    FieldIdsFromAnnotations,
 }
 
 /// Plants a fault in this thread, or none.

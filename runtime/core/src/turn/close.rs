@@ -335,7 +335,11 @@ impl Turn {
         let kept: Vec<HandlerId> = family.iter().map(|sub| sub.id.clone()).collect();
         for sub in &mut family {
             sub.record.subrefs.retain(|id| kept.contains(id));
-            let mut own = std::iter::once(&sub.id).chain(&sub.record.subrefs);
+            let below = match planted!(NestedSubsForgotten) {
+                true => &[][..],
+                false => &sub.record.subrefs,
+            };
+            let mut own = std::iter::once(&sub.id).chain(below);
             if !own.all(|id| self.is_current(id, &scope, handled)) {
                 let subrefs = std::mem::take(&mut sub.record.subrefs);
                 sub.record = Record {

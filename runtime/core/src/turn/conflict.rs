@@ -118,6 +118,9 @@ impl OvertakenWrite<'_> {
         let noted = stamps.into_iter().flat_map(BTreeMap::into_keys);
         let records = progress.records(&[], newer).into_iter();
         let subs: Vec<HandlerId> = records.flat_map(|(_, it)| it.subrefs).collect();
+        if planted!(FieldIdsFromAnnotations) {
+            return subs;
+        }
         let callers: Vec<HandlerId> = subs.iter().flat_map(HandlerId::ancestors).collect();
         let mut named: Vec<HandlerId> = noted.chain(subs).chain(callers).collect();
         named.sort();

@@ -67,7 +67,10 @@ impl SubTurn {
         let present = &input.change.new;
         let unchanged: Vec<HandlerId> = owned
             .into_iter()
-            .filter(|id| tracker.family_has_finished_on(id, &handled, &level.scope, present))
+            .filter(|id| match planted!(NestedSubsForgotten) {
+                true => tracker.has_finished_on(id, &handled, &level.scope, present) == Some(true),
+                false => tracker.family_has_finished_on(id, &handled, &level.scope, present),
+            })
             .collect();
         tracker.finish_unchanged(&unchanged);
         let missed = |spec: &&Arc<HandlerSpec>| {
@@ -143,7 +146,10 @@ impl SubLevel {
         Self {
             parent,
             scope,
-            restarted: restarted.into(),
+            restarted: match planted!(RestartedSubsRead) {
+                true => Arc::default(),
+                false => restarted.into(),
+            },
         }
     }
 }

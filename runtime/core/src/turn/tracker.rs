@@ -253,6 +253,9 @@ impl Tracker {
 
     /// Notes that no update is to call these sub-handlers, nor those below them.
     pub(crate) fn settle_unmatched(&mut self, unmatched: &[HandlerId]) {
+        if planted!(UnmatchedSubsKept) {
+            return;
+        }
         let families = self.families(|tracked| unmatched.contains(&tracked.id));
         for tracked in &mut self.tracked {
             if families.contains(&tracked.id) {

@@ -23,7 +23,7 @@ use kopf_simulation_planted::world::History;
 const MOST_HISTORIES: u64 = 30_000;
 
 /// The histories of one run of the short form.
-const SHORT_HISTORIES: u64 = 400;
+const SHORT_HISTORIES: u64 = 500;
 
 /// The number of faults that the short form must find; the others are rarer than that.
 const SHORT_FOUND: usize = 33;
