@@ -1,5 +1,6 @@
 //! Handlers that fail: retries, permanent failures, timeouts, and effects on other handlers.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use kopf_runtime::{
@@ -293,6 +294,52 @@ async fn a_handler_is_not_called_again_for_a_sub_handler_that_it_no_longer_has()
     let calls = fixture.calls_so_far();
     let for_new_size = calls.iter().filter(|call| call.spec["size"] == 2);
     assert_eq!(for_new_size.count(), 1, "{calls:?}");
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn a_sub_handler_of_a_sub_handler_handles_an_edit_that_came_after_its_end() -> TestResult {
+    let mut fixture = HandlerFixture::new("nested-edits").await?;
+    let ended = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&ended);
+    fixture.script("handle", move |cx| {
+        let seen = Arc::clone(&seen);
+        cx.sub(SubHandler::new("outer"), move |cx| {
+            Box::pin(async move {
+                let size = cx.object()["spec"]["size"].clone();
+                cx.sub(SubHandler::new("early"), move |_| {
+                    Box::pin(async move {
+                        seen.lock().expect("no panic").push(size);
+                        Ok(())
+                    })
+                });
+                let is_first = cx.object()["spec"]["size"] == 1;
+                cx.sub(SubHandler::new("late"), move |_| {
+                    Box::pin(async move {
+                        let soon = Duration::from_millis(200);
+                        match is_first {
+                            true => Err(HandlerError::temporary_after(soon, "not yet")),
+                            false => Ok(()),
+                        }
+                    })
+                });
+                Ok(())
+            })
+        });
+        Ok(())
+    });
+    let handler = ChangeHandler::new("handle", On::create().or(On::update()));
+    let operator = fixture.start(fixture.handlers([handler])).await?;
+    fixture.create("one", 1).await?;
+    let is_early_done = |it: &DynamicObject| records(it).keys().any(|id| id.ends_with("early"));
+    fixture
+        .objects
+        .wait_until("one", "the first of both is done", is_early_done)
+        .await?;
+    let edit = json!({"spec": {"size": 2}});
+    fixture.objects.merge("one", edit).await?;
+    fixture.wait_until_handled("one", 2).await?;
+    assert_eq!(*ended.lock().expect("no panic"), [json!(1), json!(2)]);
     operator.stop().await
 }
 
