@@ -11,6 +11,7 @@ mod coordination;
 mod fact;
 mod inputs;
 mod key;
+mod label;
 mod pausing;
 mod queueing;
 mod reconciling;
@@ -46,8 +47,9 @@ pub(crate) use children::owner_of;
 pub(crate) use coordination::{CoordinationMode, NAME, peering_object, timings};
 pub use fact::{BegunCall, OperatorFact};
 pub(crate) use key::SimulatedKey;
+pub(crate) use label::LABEL;
 pub(crate) use reconciling::{CHILD_KIND, wanted_children};
-pub(crate) use setup::{Behaviour, LABEL, OperatorSetup, indexed_value};
+pub(crate) use setup::{Behaviour, OperatorSetup, indexed_value};
 pub(crate) use sub_handlers::{declared_of, parent_of, sub_field, sub_handlers};
 
 /// The namespace of all objects.

@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use kopf_core::background::stopping::StopPolicy;
 use kopf_core::background::timing::TimerTiming;
-use kopf_core::handler::filter::TextTest;
 use kopf_core::handler::registry::Registry;
 use kopf_core::handler::retry::RetryPolicy;
 use kopf_core::handler::watch_selectors::WatchSelectors;
-use kopf_core::handler::{HandlerId, HandlerSpec, Trigger};
+use kopf_core::handler::{HandlerSpec, Trigger};
 use kopf_core::lifecycle::Lifecycle;
 use kopf_core::object::path::FieldPath;
 use kopf_core::outcome::{HandlerFailure, Outcome};
@@ -18,10 +17,8 @@ use kopf_core::persistence::Persistence;
 use kopf_core::progress::status::StatusProgress;
 use serde_json::{Value, json};
 
+use super::label::{LABEL, labelled};
 use super::sub_handlers::{FAMILY, PARENT, is_parent};
-
-/// The label that some handlers ask for.
-pub(crate) const LABEL: &str = "on";
 
 /// The pauses after failures of the runtime itself.
 pub(crate) const ERROR_DELAYS: [Duration; 4] = [
@@ -165,13 +162,6 @@ fn timing(number: usize) -> TimerTiming {
             idle: None,
         },
     }
-}
-
-/// A handler for objects with the label.
-pub(super) fn labelled(id: impl Into<HandlerId>, trigger: Trigger) -> HandlerSpec {
-    let mut labelled = HandlerSpec::new(id, trigger);
-    labelled.filters.labels = vec![(LABEL.to_owned(), TextTest::Present.into())];
-    labelled
 }
 
 fn handler_sets() -> Vec<Vec<HandlerSpec>> {

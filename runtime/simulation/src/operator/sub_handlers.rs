@@ -4,7 +4,7 @@ use kopf_core::handler::{HandlerId, HandlerSpec, Trigger};
 use kopf_core::object::path::FieldPath;
 use serde_json::Value;
 
-use super::setup::labelled;
+use super::label::labelled;
 
 /// The handler with two plain sub-handlers.
 pub(super) const PARENT: &str = "parent";

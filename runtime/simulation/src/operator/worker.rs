@@ -25,9 +25,10 @@ use serde_json::{Value, json};
 
 use super::coordination::uptime;
 use super::key::SimulatedKey;
+use super::label::LABEL;
 use super::queueing::{KeptObject, SimulatedRules};
 use super::reconciling::{SimulatedPrune, SimulatedReconcile, reconcile_rules};
-use super::setup::{BACKOFF, CallEnding, CallPatch, ERROR_DELAYS, LABEL, OperatorSetup};
+use super::setup::{BACKOFF, CallEnding, CallPatch, ERROR_DELAYS, OperatorSetup};
 use super::sub_handlers::{is_parent, registered_subs};
 use super::{
     BegunCall, CallPurpose, OperatorFact, SimulatedOperator, TimerPurpose, WatchPurpose, requests,
