@@ -550,8 +550,7 @@ impl TrackedObject {
         let is_alike = |it: &TrackedCall| same(path.resolve(&it.state), path.resolve(&call.state));
         // A handler is called again for sub-handlers that have not handled the state, and for those
         // whose end a peer has replaced by one of its own.
-        let is_done = |it: &TrackedCall| is_alike(it) && is_undisputed(it);
-        if is_alike(last) && self.subs_are_done(last, &is_done) {
+        if is_alike(last) && self.subs_are_done(last, &is_alike, &is_undisputed) {
             let details = format!("{id} for {}", call.uid);
             return Err(Violation::new("nothing is repeated without need", details));
         }
@@ -560,19 +559,25 @@ impl TrackedObject {
 
     /// Whether the last calls of the sub-handlers of a call, of all levels, are done. One that did
     /// not match is if the last value of its field that it has handled is still there.
-    fn subs_are_done(&self, call: &TrackedCall, is_done: &impl Fn(&TrackedCall) -> bool) -> bool {
+    fn subs_are_done(
+        &self,
+        call: &TrackedCall,
+        is_alike: &impl Fn(&TrackedCall) -> bool,
+        is_undisputed: &impl Fn(&TrackedCall) -> bool,
+    ) -> bool {
         call.registered.iter().all(|sub| {
             let finished = |it: &&TrackedCall| it.handler == *sub && it.finished;
             let last = self.calls.iter().rfind(finished);
-            match (call.subs.contains(sub), last) {
-                (true, last) => {
-                    last.is_some_and(|it| is_done(it) && self.subs_are_done(it, is_done))
-                }
-                (false, Some(last)) => sub_field(sub).is_none_or(|field| {
+            let Some(last) = last else {
+                return !call.subs.contains(sub);
+            };
+            let is_done = match call.subs.contains(sub) {
+                true => is_alike(last) && self.subs_are_done(last, is_alike, is_undisputed),
+                false => sub_field(sub).is_none_or(|field| {
                     same(field.resolve(&last.state), field.resolve(&call.state))
                 }),
-                (false, None) => true,
-            }
+            };
+            is_done && is_undisputed(last)
         })
     }
 
