@@ -73,16 +73,15 @@ impl SubTurn {
             })
             .collect();
         tracker.finish_unchanged(&unchanged);
-        let missed = |spec: &&Arc<HandlerSpec>| {
+        let is_selected = |spec: &HandlerSpec| selected.iter().any(|it| it.id == spec.id);
+        let has_missed_change = |spec: &HandlerSpec| {
             let state = tracker.finished_state(&spec.id, &handled);
             state.is_none_or(|state| input.calls_sub_since(state, spec))
         };
-        let is_selected = |spec: &&Arc<HandlerSpec>| selected.iter().any(|it| it.id == spec.id);
-        let unmatched: Vec<HandlerId> = specs
+        let unmatched = specs
             .iter()
-            .filter(|spec| !is_selected(spec) && !missed(spec))
-            .map(|spec| spec.id.clone())
-            .collect();
+            .filter(|it| !is_selected(it) && !has_missed_change(it));
+        let unmatched: Vec<HandlerId> = unmatched.map(|it| it.id.clone()).collect();
         tracker.settle_unmatched(&unmatched);
         if planted!(SubHandlersRepeated) {
             selected
