@@ -132,14 +132,14 @@ impl Story {
     /// The same object with the label of the filtered handlers, which were called for it.
     pub(super) fn gold() -> Self {
         let mut story = Self::complete();
-        for (number, handler) in GOLD_SUBS.into_iter().chain([GILDED]).enumerate() {
+        story.call(GILDED, 10, 1, 5, LoggedStep::Success);
+        for (number, handler) in GOLD_SUBS.into_iter().enumerate() {
             story.call(handler, 10, 1, 15 + number as u64, LoggedStep::Success);
         }
-        story
-            .evidence
-            .widgets
-            .values_mut()
-            .for_each(|it| it.state.gold = true);
+        for object in story.evidence.widgets.values_mut() {
+            object.state.gold = true;
+            object.base = Some(object.state.clone());
+        }
         story
     }
 
