@@ -18,7 +18,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::fixture::ExampleFixture;
-use check::{CallOutcome, MailboxHistory, OperatorRun, RunEnding, ServerCall, check};
+use check::{CallOutcome, MailboxHistory, OperatorRun, RunEnding, ServerCall, Twin, check};
 use mailboxes::{FOLDERS, MailboxState, QUOTAS, in_background, is_settled};
 
 /// The number of mailboxes that change hands each time, if another one is wanted.
@@ -29,13 +29,6 @@ const FIRST_MAILBOX: &str = "first";
 
 /// The pause between two looks at the mailboxes and the log.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
-
-/// The two implementations of the operator.
-#[derive(Clone, Copy, Debug)]
-enum Twin {
-    Python,
-    Rust,
-}
 
 /// The mail server of the example: a folder with a log.
 struct MailServerFolder {
@@ -143,7 +136,11 @@ impl Migration {
         });
         // Until the end is known.
         let ending = RunEnding::Orderly;
-        self.runs.push(OperatorRun { client, ending });
+        self.runs.push(OperatorRun {
+            twin,
+            client,
+            ending,
+        });
         Ok(())
     }
 
