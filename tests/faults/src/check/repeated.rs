@@ -73,6 +73,7 @@ fn repetition(
     {
         if in_takeover(evidence, calls, second)
             || is_undone(evidence, calls, first, second, recorded)
+            || has_missed_a_state(calls, first, second, recorded)
         {
             return None;
         }
@@ -146,6 +147,32 @@ fn is_undone(
         let is_older_base = has_moved && base.is_some_and(|base| !is_state_since_first(base));
         is_older_base || version.record_of(handler).is_some_and(is_older_record)
     })
+}
+
+/// Whether the object shows a newer state as handled, which the handler has not seen, as Kopf does
+/// for an edit within a cycle. When that edit is reverted, the second call is for the difference.
+fn has_missed_a_state(
+    calls: &Calls<'_>,
+    first: &Call<'_>,
+    second: &Call<'_>,
+    recorded: u64,
+) -> bool {
+    let handler = first.begin.handler.as_str();
+    let versions = calls.versions(&first.begin.uid);
+    let seen = scope(handler, &first.begin.state);
+    let is_newer = |base: &DigestedState| {
+        let mut since = versions.iter();
+        since.any(|it| it.version > first.begin.version && it.state.whole == base.whole)
+    };
+    let base_at = |number| {
+        let at = versions.iter().find(|it| it.version == number);
+        at.and_then(|it| it.base.as_ref())
+    };
+    let before = base_at(recorded);
+    let between = recorded + 1..=second.begin.version;
+    let later = versions.iter().filter(|it| between.contains(&it.version));
+    let mut moved = later.map(|it| it.base.as_ref()).filter(|it| *it != before);
+    moved.any(|base| base.is_some_and(|base| scope(handler, base) != seen && is_newer(base)))
 }
 
 fn rival_lives(evidence: &Evidence) -> impl Iterator<Item = &OperatorLife> {
@@ -230,6 +257,19 @@ mod tests {
         ] {
             assert!(repeats(next.clone(), Some((15, 24))), "{next:?}");
         }
+    }
+
+    #[test]
+    fn a_call_for_a_state_that_returns_after_a_missed_one_is_admitted() {
+        let repeats = |handler, bases: &[u64]| {
+            let story = Story::complete().missed_third_edit(handler, bases);
+            claims_of(&story).contains(&Claim::NothingRepeated)
+        };
+        assert!(!repeats(CHANGED, &[3]), "the third edit counts as handled");
+        assert!(repeats(CHANGED, &[]), "no state was missed");
+        assert!(repeats(CHANGED, &[1]), "only an older state is back");
+        assert!(repeats(CHANGED, &[2]), "its own state");
+        assert!(repeats(MADE, &[3]), "it is not for edits");
     }
 
     #[test]

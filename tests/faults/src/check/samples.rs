@@ -285,6 +285,22 @@ impl Story {
         self
     }
 
+    /// The handler was called for the second edit, and its end is recorded; the third edit was made
+    /// and reverted, and these states counted as handled then. The handler is called again.
+    pub(super) fn missed_third_edit(self, handler: &str, bases: &[u64]) -> Self {
+        let bases = bases.iter().copied();
+        let last = bases.clone().next_back().unwrap_or(1);
+        let mut story = self.repeated_after(handler, version(30, 2, Some(last)));
+        let versions = &mut story.evidence.watch.versions;
+        versions.push(version(23, 3, Some(1)));
+        versions.extend(
+            (24..)
+                .zip(bases)
+                .map(|(number, base)| version(number, 3, Some(base))),
+        );
+        story
+    }
+
     /// A version of the second edit with a record, or with another last handled state.
     pub(super) fn with_record_of(handler: &str, started: u64, ended: Option<u64>) -> ObjectVersion {
         let mut next = version(23, 2, Some(1));
