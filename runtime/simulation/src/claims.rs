@@ -652,6 +652,7 @@ impl Scenario for OperatorScenario {
                 sent,
                 request,
                 answer,
+                is_answered,
                 changed,
                 phase,
             } => {
@@ -667,6 +668,7 @@ impl Scenario for OperatorScenario {
                         now: server.now(),
                         request,
                         answer,
+                        is_answered: *is_answered,
                         changed: *changed,
                     };
                     return self.executed(&landed, *phase);

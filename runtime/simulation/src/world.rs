@@ -195,7 +195,10 @@ impl<'a, S: Scenario> World<'a, S> {
         }
         match planned {
             Planned::Arrives { run, sent, fault } => self.arrive(run, &sent, fault),
-            Planned::ArrivesLate { run, sent } => self.execute(run, &sent).map(|_| ()),
+            Planned::ArrivesLate { run, sent } => {
+                let is_answered = false;
+                self.execute(run, &sent, is_answered).map(|_| ())
+            }
             Planned::Ends { run, call, outcome } => {
                 self.deliver(run, ActorInput::Answered { call, outcome })
             }
@@ -367,7 +370,7 @@ impl<'a, S: Scenario> World<'a, S> {
     ) -> Result<(), Violation> {
         let call = sent.call;
         let executed = match fault.lands() {
-            true => Some(self.execute(run, sent)?),
+            true => Some(self.execute(run, sent, fault == RequestFault::None)?),
             false => None,
         };
         let outcome = match (fault.answer(), fault, executed) {
@@ -384,6 +387,7 @@ impl<'a, S: Scenario> World<'a, S> {
         &mut self,
         run: RunId,
         sent: &SentRequest,
+        is_answered: bool,
     ) -> Result<crate::server::ApiAnswer, Violation> {
         let request = &sent.request;
         self.figures.requests += 1;
@@ -401,6 +405,7 @@ impl<'a, S: Scenario> World<'a, S> {
             sent: sent.at,
             request,
             answer: &answer,
+            is_answered,
             changed: self.server.revision() > before,
             phase: self.phase,
         };

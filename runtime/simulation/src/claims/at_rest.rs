@@ -128,6 +128,7 @@ impl OperatorScenario {
         let path = scope(self.plan.setup, &spec.id);
         let handled = match own {
             Some(own) if self.is_handled_by_peer(&finished, own, &path, last) => None,
+            Some(_) if self.has_record_of_peer(object, calls, &spec.id, &path, last) => None,
             Some(own) => Some(&*own.state),
             None => self.relied_on(&finished, &path, last),
         };
@@ -142,6 +143,12 @@ impl OperatorScenario {
                 it.handler == *sub && it.finished && alike(&path, &it.state, last)
             };
             let has_ended = || calls.iter().any(has_ended);
+            // If others have removed its record, nothing tells which state it has handled.
+            let mut ends = calls.iter().filter(|it| it.handler == *sub && it.finished);
+            let facts_removed = tracked.is_some_and(|it| it.facts_removed);
+            if facts_removed && ends.next_back().is_some_and(TrackedCall::was_forgotten) {
+                continue;
+            }
             let is_handled = match finished.iter().rfind(|it| it.handler == *sub) {
                 Some(own) if alike(&path, &own.state, last) => true,
                 // A record of a peer may be left, so that the end of another one is not shown.
@@ -182,6 +189,29 @@ impl OperatorScenario {
         };
         let of_peer = finished.iter().rfind(of_peer);
         shared && of_peer.is_some_and(|it| alike(path, &it.state, last))
+    }
+
+    /// Whether an attempt has handled the final state, but its end is not shown: a peer that ran at
+    /// once has written the record of an older attempt afterwards. No handler matches the object
+    /// any more, so that the record stays.
+    fn has_record_of_peer(
+        &self,
+        object: &Value,
+        calls: &[TrackedCall],
+        handler: &HandlerId,
+        path: &FieldPath,
+        last: &Value,
+    ) -> bool {
+        let setup = self.plan.setup;
+        let view = ObjectView::new(object);
+        let progress = &setup.persistence.progress;
+        let is_left = || progress.fetch(handler, view).is_some();
+        let mut ends = calls
+            .iter()
+            .filter(|it| it.handler == *handler && it.finished);
+        self.plan.mode == CoordinationMode::Peering
+            && is_left()
+            && ends.any(|it| alike(path, &it.state, last))
     }
 
     /// The state that a handler relies on which was never called: that of the creation, unless

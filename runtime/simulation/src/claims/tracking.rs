@@ -35,6 +35,7 @@ pub(super) struct Landed<'a> {
     pub(super) now: VirtualTime,
     pub(super) request: &'a ApiRequest,
     pub(super) answer: &'a ApiAnswer,
+    pub(super) is_answered: bool,
     pub(super) changed: bool,
 }
 
@@ -101,9 +102,9 @@ pub(super) struct TrackedObject {
     overwritten: bool,
     /// Whether a write of a process was executed after its end.
     pub(super) written_after_end: bool,
-    /// The writes that each process has sent since one of them was executed: not more than these
-    /// were conflicts for it, some of which no API server has seen.
-    unexecuted: BTreeMap<Sender, u32>,
+    /// The writes that each process has sent since the last one whose acceptance was sent to it: not
+    /// more than these were conflicts for it, some of which no API server has seen.
+    unaccepted: BTreeMap<Sender, u32>,
     /// The executed writes of records: when, and of which process.
     records: Vec<(VirtualTime, usize)>,
 }
@@ -270,13 +271,13 @@ impl TrackedObjects {
             written.insert(uid.to_owned());
         }
         let object = self.objects.entry(uid.to_owned()).or_default();
-        let unexecuted = object.unexecuted.entry(sender).or_default();
+        let unaccepted = object.unaccepted.entry(sender).or_default();
         let write = SentWrite {
             uid: uid.to_owned(),
             has_records,
-            is_forced: *unexecuted >= MOST_CONFLICTS,
+            is_forced: *unaccepted >= MOST_CONFLICTS,
         };
-        *unexecuted += 1;
+        *unaccepted += 1;
         self.sent.insert((sender, call), write);
     }
 
@@ -317,8 +318,8 @@ impl TrackedObjects {
         object.writes += 1;
         object.changes += u32::from(landed.changed && write.has_records);
         object.check_bounds(setup, &write.uid, bounds)?;
-        if landed.answer.is_success() {
-            object.unexecuted.remove(&landed.sender);
+        if landed.answer.is_success() && landed.is_answered {
+            object.unaccepted.remove(&landed.sender);
         }
         let Some(answer) = landed
             .answer
@@ -736,6 +737,11 @@ impl TrackedCall {
     /// Whether no other attempt follows, and the API server knows it.
     pub(super) fn is_done(&self) -> bool {
         self.finished && self.persisted.is_some()
+    }
+
+    /// Whether others have removed the facts about its end at some time.
+    pub(super) fn was_forgotten(&self) -> bool {
+        self.forgotten || self.shown_again.is_some()
     }
 
     /// The object shows its end, since this time and version.

@@ -8,7 +8,7 @@ use crate::server::{AnswerBody, ApiAnswer, ApiRequest, ApiServer, SimulatedPatch
 use crate::time::VirtualTime;
 
 /// The longest content that a line shows.
-const LONGEST_CONTENT: usize = 240;
+const LONGEST_CONTENT: usize = 600;
 
 /// What happened, line by line.
 #[derive(Debug, Default)]
@@ -119,12 +119,16 @@ pub(crate) fn describe_object(object: &Value) -> String {
     if !text("deletionTimestamp").is_empty() {
         line.push_str(" deleting");
     }
-    for field in ["finalizers", "annotations"] {
+    for field in ["labels", "finalizers", "annotations"] {
         if !metadata[field].is_null() {
             let _ = write!(line, " {field} {}", metadata[field]);
         }
     }
-    let _ = write!(line, " spec {}", object["spec"]);
+    for part in ["spec", "status"] {
+        if !object[part].is_null() {
+            let _ = write!(line, " {part} {}", object[part]);
+        }
+    }
     line
 }
 

@@ -139,6 +139,8 @@ pub enum Occurrence<'a, F> {
         request: &'a ApiRequest,
         /// The answer, which the process may never get.
         answer: &'a ApiAnswer,
+        /// Whether the answer is sent to the process.
+        is_answered: bool,
         /// Whether an object has changed.
         changed: bool,
         /// The part of the history.
