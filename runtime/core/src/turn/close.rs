@@ -290,7 +290,7 @@ impl Turn {
     }
 
     /// Whether `from` as the last handled state would be wrong for a handler that the follow-up
-    /// does not call.
+    /// does not call, or for one of its sub-handlers.
     fn is_misrepresented_by(
         &self,
         id: &HandlerId,
@@ -302,7 +302,11 @@ impl Turn {
             None => &self.input.change.old,
             Some(state) => state,
         };
-        self.handles_updates(id) && !equal_at(state, from, &self.input.scope(id))
+        let mut subs = self.tracker.subrefs(id);
+        let of_sub = |id: &HandlerId| self.tracker.finished_state(id, handled);
+        let is_other = |state: &Baseline| !equal_at(state, from, &self.input.scope(id));
+        self.handles_updates(id)
+            && (is_other(state) || subs.any(|it| of_sub(it).is_some_and(is_other)))
     }
 
     /// A finished record for a handler that is not to be called, a new one if it has none.

@@ -758,3 +758,67 @@ fn a_sub_handler_that_does_not_match_any_more_does_not_call_its_parent_again() {
     assert_eq!(called, expected);
     assert_eq!(annotations(&body), [LAST_HANDLED]);
 }
+
+#[test]
+fn a_sub_handler_that_saw_an_older_state_is_called_again_though_only_others_have_missed_an_edit() {
+    let mut body = json!({"spec": {"x": 1, "y": 0}, "metadata": {"uid": "u", "annotations": {
+        format!("{KOPF}/last-handled-configuration"): r#"{"spec":{"x":0,"y":0}}"#,
+    }}});
+    let mut called = Vec::new();
+    for round in 0..9_u64 {
+        let now = now() + Duration::from_secs(round);
+        let specs = vec![
+            HandlerSpec::for_field("parent", Trigger::Field, FieldPath::from("spec.x")),
+            HandlerSpec::new("whole", Trigger::Update),
+        ];
+        let input = input(specs, body.clone(), EventKind::Changed);
+        let Decision::Handle(mut cycle) = decide(&input, false, now) else {
+            break;
+        };
+        let state = body["spec"].to_string();
+        for spec in cycle.due(&Lifecycle::AllAtOnce, 0, now) {
+            called.push(format!("{} {state}", spec.id));
+            let mut outcome = Outcome::Success(Value::Null);
+            if spec.id.as_str() != "whole" {
+                let any = Trigger::Sub { changing: false };
+                let subs = ["one", "two"].map(|it| HandlerSpec::new(spec.id.sub(it), any));
+                let mut sub = cycle.sub(&spec.id, subs, now);
+                for spec in sub.due(&Lifecycle::AllAtOnce, 0, now) {
+                    called.push(format!("{} {state}", spec.id));
+                    let is_ready = round > 1 || round == 1 && spec.id.as_str().ends_with("one");
+                    let outcome = match is_ready {
+                        true => Outcome::Success(Value::Null),
+                        false => error("not yet"),
+                    };
+                    sub.finish(&spec.id, outcome, Duration::ZERO, now);
+                }
+                outcome = sub.outcome(Value::Null, now);
+                cycle.absorb(sub);
+            }
+            cycle.finish(&spec.id, outcome, Duration::ZERO, now);
+        }
+        let mut patch = ObjectPatch::new();
+        cycle.conclude(now, &ObjectPatch::new(), &mut patch);
+        apply_merge(&mut body, &Value::Object(patch.merge_patch().clone()));
+        body["spec"] = match round {
+            0 => json!({"x": 2, "y": 0}),
+            _ => json!({"x": 1, "y": 1}),
+        };
+    }
+    let expected = [
+        r#"parent/spec.x {"x":1,"y":0}"#,
+        r#"parent/spec.x/one {"x":1,"y":0}"#,
+        r#"parent/spec.x/two {"x":1,"y":0}"#,
+        r#"whole {"x":1,"y":0}"#,
+        r#"parent/spec.x {"x":2,"y":0}"#,
+        r#"parent/spec.x/one {"x":2,"y":0}"#,
+        r#"parent/spec.x/two {"x":2,"y":0}"#,
+        r#"parent/spec.x {"x":1,"y":1}"#,
+        r#"parent/spec.x/two {"x":1,"y":1}"#,
+        r#"whole {"x":1,"y":1}"#,
+        r#"parent/spec.x {"x":1,"y":1}"#,
+        r#"parent/spec.x/one {"x":1,"y":1}"#,
+    ];
+    assert_eq!(called, expected);
+    assert_eq!(annotations(&body), [LAST_HANDLED]);
+}
