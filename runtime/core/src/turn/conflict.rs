@@ -78,8 +78,8 @@ impl OvertakenWrite<'_> {
 
     /// The records of another operator that a part of the write must not replace or remove.
     ///
-    /// A handler that has ended there, and not here, has ended, if a note that can be read says on
-    /// which state. And only the record of a handler names its sub-handlers: those which the other
+    /// A handler that has ended there since, and not here, has ended, if a note that can be read
+    /// says on which state. And only the record of a handler names its sub-handlers: those which the other
     /// operator has called must be found.
     #[must_use]
     pub fn records_to_keep(&self, part: &Value) -> Option<ObjectPatch> {
@@ -102,7 +102,11 @@ impl OvertakenWrite<'_> {
         for (id, theirs) in records {
             let stamp = RecordStamp::of(&theirs);
             let is_noted = stamp.is_some() && stamps.get(&id) == stamp.as_ref();
-            if let Some(record) = self.record_to_keep(&id, theirs, is_noted, written) {
+            // Our record takes the end that it was made for into account: it may restart the
+            // handler for what that end has missed.
+            let before = progress.fetch(&id, known);
+            let is_new = before.as_ref().and_then(RecordStamp::of) != stamp;
+            if let Some(record) = self.record_to_keep(&id, theirs, is_noted && is_new, written) {
                 progress.store(&id, &record, newer, &mut kept);
             }
         }
@@ -132,7 +136,7 @@ impl OvertakenWrite<'_> {
         &self,
         id: &HandlerId,
         theirs: Record,
-        is_noted: bool,
+        ended: bool,
         written: ObjectView<'_>,
     ) -> Option<Record> {
         let progress = &self.persistence.progress;
@@ -145,7 +149,7 @@ impl OvertakenWrite<'_> {
         let Some(mut ours) = ours else {
             return (!lost.is_empty()).then_some(theirs);
         };
-        let has_ended = is_noted && theirs.is_finished() && !ours.is_finished();
+        let has_ended = ended && theirs.is_finished() && !ours.is_finished();
         if lost.is_empty() && !has_ended {
             return None;
         }

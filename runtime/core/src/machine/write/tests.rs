@@ -746,6 +746,34 @@ fn stays_ended(id: &str, key: &str) {
 }
 
 #[test]
+fn a_handler_whose_end_was_known_is_begun_again_though_another_operator_has_its_record() {
+    let key = "kopf.zalando.org/both";
+    let annotations = "/metadata/annotations";
+    let mut ended = finished(&[("both", 3, json!({"spec": {"b": 0}}))]);
+    let mut before = (*known()).clone();
+    apply_merge(&mut before, &ended);
+    let before = Arc::new(before);
+    // The other operator goes on with the record in an update.
+    let annotation = ended.pointer_mut(annotations).expect("annotations");
+    let record = annotation[key].as_str().expect("a record");
+    annotation[key] = record.replace(r#""create""#, r#""update""#).into();
+    let record = annotation[key].to_string();
+    assert!(record.contains("update"), "{record}");
+    let mut newer = (*before).clone();
+    apply_merge(&mut newer, &ended);
+    let begun = json!({"started": "2020-01-01T00:00:00Z", "stopped": "1970-01-01T00:00:03Z"});
+    let begun = merge(json!({"metadata": {"annotations": {key: begun.to_string()}}}));
+    let last_request = |before: &Arc<Value>| {
+        let write = ObjectWrite::new("u", before, begun.clone(), RULES, &start());
+        let answers = [status(409), accepted(7, &newer), accepted(8, &newer)];
+        let played = play_write(write.with_progress(&Persistence::default()), answers);
+        played.lines.last().expect("a request").clone()
+    };
+    assert!(!last_request(&before).contains(&record));
+    assert!(last_request(&known()).contains(&record), "its end is news");
+}
+
+#[test]
 fn sub_handlers_of_an_operator_that_was_faster_are_named_by_their_parent() {
     names_sub_handlers("parent");
     names_sub_handlers("parent/spec.a");
