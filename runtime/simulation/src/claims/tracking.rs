@@ -318,7 +318,8 @@ impl TrackedObjects {
         object.writes += 1;
         object.changes += u32::from(landed.changed && write.has_records);
         object.check_bounds(setup, &write.uid, bounds)?;
-        if landed.answer.is_success() && landed.is_answered {
+        // A daemon may write while a turn counts its conflicts.
+        if write.has_records && landed.answer.is_success() && landed.is_answered {
             object.unaccepted.remove(&landed.sender);
         }
         let Some(answer) = landed
