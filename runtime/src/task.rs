@@ -59,15 +59,17 @@ impl Tasks {
         self.set.is_empty()
     }
 
-    /// Waits until a task ends; never returns for an empty group.
+    /// Waits until a task ends; never returns for an empty group, or when the process ends.
     pub(crate) async fn ended(&mut self) -> TaskEnd {
         match self.set.join_next_with_id().await {
             Some(Ok((id, ()))) => TaskEnd::Finished(self.forget(id)),
-            Some(Err(error)) => TaskEnd::Panicked {
+            Some(Err(error)) if error.is_panic() => TaskEnd::Panicked {
                 name: self.forget(error.id()),
                 message: panic_message_of(error),
             },
-            None => std::future::pending().await,
+            // Only the end of the tokio runtime cancels a task of a group that is still there. The
+            // caller is about to be cancelled, too, and nobody is to read of a panic.
+            Some(Err(_)) | None => std::future::pending().await,
         }
     }
 
@@ -192,6 +194,8 @@ fn panic_message_of(error: JoinError) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::task::{Context, Waker};
+
     use super::*;
 
     #[tokio::test]
@@ -202,6 +206,19 @@ mod tests {
             tasks.ended().await.to_string(),
             "task `watch pods` panicked: no more pods"
         );
+    }
+
+    #[test]
+    fn the_end_of_the_tokio_runtime_is_no_panic_of_a_task() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .expect("a runtime");
+        let mut tasks = Tasks::default();
+        runtime.block_on(async { tasks.spawn("watch pods", std::future::pending()) });
+        drop(runtime);
+        let mut ended = std::pin::pin!(tasks.ended());
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(ended.as_mut().poll(&mut context).is_pending());
     }
 
     #[tokio::test]
