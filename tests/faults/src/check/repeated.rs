@@ -64,8 +64,12 @@ fn repetition(
         return None;
     }
     if SUBS.contains(&handler) || GOLD_SUBS.contains(&handler) {
-        // Its success is remembered while the cycle of its parent is open, and is on the object.
-        let shown = calls.shows_end(first, second.begin.version);
+        // Its success is remembered while the cycle of its parent is open, and is on the object. A
+        // late write of another operator may have put an older end in its place.
+        let is_undone = calls
+            .recorded_at(first)
+            .is_some_and(|recorded| is_undone(evidence, calls, first, second, recorded));
+        let shown = calls.shows_end(first, second.begin.version) && !is_undone;
         return shown.then(|| "its record says that it has ended".to_owned());
     }
     if let Some(recorded) = calls.recorded_at(first)
@@ -300,6 +304,21 @@ mod tests {
         assert_eq!(claims_of(&story), [Claim::NothingRepeated]);
         let story = Story::complete().repeated_after_record(SUBS[0]);
         assert_eq!(claims_of(&story), []);
+    }
+
+    #[test]
+    fn a_sub_handler_is_called_beside_an_older_record_of_a_second_operator() {
+        let repeats = |ended, rival: Option<(u64, u64)>| {
+            let next = Story::with_record_of(SUBS[0], 19, Some(ended));
+            let mut story = Story::complete().repeated_after(SUBS[0], next);
+            if let Some((from, to)) = rival {
+                story = story.with_rival(from, to);
+            }
+            claims_of(&story).contains(&Claim::NothingRepeated)
+        };
+        assert!(!repeats(20, Some((15, 24))));
+        assert!(repeats(20, None), "there is no second operator");
+        assert!(repeats(22, Some((15, 24))), "it is its own record");
     }
 
     #[test]

@@ -273,9 +273,8 @@ impl Story {
     /// one for which it is called again, by the next process.
     pub(super) fn repeated_after(mut self, handler: &str, next: ObjectVersion) -> Self {
         let mut recorded = version(22, 2, Some(1));
-        recorded
-            .records
-            .insert(handler.to_owned(), record(21, Some(22)));
+        let key = handler.replace('/', ".");
+        recorded.records.insert(key, record(21, Some(22)));
         let number = next.version;
         let versions = &mut self.evidence.watch.versions;
         versions.extend([version(21, 2, Some(1)), recorded, next]);
@@ -305,7 +304,7 @@ impl Story {
     pub(super) fn with_record_of(handler: &str, started: u64, ended: Option<u64>) -> ObjectVersion {
         let mut next = version(23, 2, Some(1));
         let record = record(started, ended);
-        next.records.insert(handler.to_owned(), record);
+        next.records.insert(handler.replace('/', "."), record);
         next
     }
 
