@@ -67,8 +67,8 @@ impl Tasks {
                 name: self.forget(error.id()),
                 message: panic_message_of(error),
             },
-            // Only the end of the tokio runtime cancels a task of a group that is still there. The
-            // caller is about to be cancelled, too, and nobody is to read of a panic.
+            // Only the end of the tokio runtime cancels a task of a group that is still there, and
+            // the caller with it: a log of a panic would mislead users.
             Some(Err(_)) | None => std::future::pending().await,
         }
     }
