@@ -79,8 +79,8 @@ impl OvertakenWrite<'_> {
     /// The records of another operator that a part of the write must not replace or remove.
     ///
     /// A handler that has ended there since, and not here, has ended, if a note that can be read
-    /// says on which state. And only the record of a handler names its sub-handlers: those which the other
-    /// operator has called must be found.
+    /// says on which state. And only the record of a handler names its sub-handlers: those which the
+    /// other operator has called must be found.
     #[must_use]
     pub fn records_to_keep(&self, part: &Value) -> Option<ObjectPatch> {
         let progress = &self.persistence.progress;

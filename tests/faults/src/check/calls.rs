@@ -85,10 +85,15 @@ impl<'a> Calls<'a> {
         self.versions.get(uid).map_or(&[], Vec::as_slice)
     }
 
+    /// One version of an object, if it was watched.
+    pub(super) fn version(&self, uid: &str, version: u64) -> Option<&'a ObjectVersion> {
+        let mut versions = self.versions(uid).iter().copied();
+        versions.find(|it| it.version == version)
+    }
+
     /// Whether a version has a record of the end of a call.
     pub(super) fn shows_end(&self, call: &Call<'_>, version: u64) -> bool {
-        let mut versions = self.versions(&call.begin.uid).iter();
-        let shown = versions.find(|it| it.version == version);
+        let shown = self.version(&call.begin.uid, version);
         let shown = shown.and_then(|it| it.end_of(&call.begin.handler));
         shown.is_some() && shown != self.end_before(call)
     }
