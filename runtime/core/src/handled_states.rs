@@ -29,6 +29,7 @@ use crate::{
 pub struct HandledStates {
     states: Vec<Baseline>,
     entries: BTreeMap<HandlerId, HandledEntry>,
+    is_unchecked: bool,
 }
 
 /// Identifies the record that a note was written with: Kopf changes one of the two values
@@ -82,6 +83,22 @@ impl HandledStates {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
+    }
+
+    /// Whether the notes were written without a test of the version, so that they may have replaced
+    /// those of another operator.
+    #[must_use]
+    pub fn is_unchecked(&self) -> bool {
+        self.is_unchecked
+    }
+
+    /// The notes for a write that does not test the version.
+    #[must_use]
+    pub fn unchecked(self) -> Self {
+        Self {
+            is_unchecked: true,
+            ..self
+        }
     }
 
     /// All states in the notes, the oldest first.
@@ -161,7 +178,10 @@ impl HandledStates {
     /// Some of the notes, with the states that these need, in their order.
     #[must_use]
     pub fn filtered(&self, keep: impl Fn(&HandlerId, RecordStamp) -> bool) -> Self {
-        let mut filtered = Self::default();
+        let mut filtered = Self {
+            is_unchecked: self.is_unchecked,
+            ..Self::default()
+        };
         for (id, entry) in self.by_age() {
             if keep(id, entry.stamp)
                 && let Some(state) = self.states.get(entry.state)
@@ -176,7 +196,8 @@ impl HandledStates {
     /// are any.
     #[must_use]
     pub fn adopt(&mut self, others: &Self, record: impl Fn(&HandlerId) -> Option<Record>) -> bool {
-        let mut adopted = false;
+        let mut adopted = others.is_unchecked && !self.is_unchecked;
+        self.is_unchecked |= adopted;
         for (id, entry) in others.by_age() {
             let is_known = self.state(id, entry.stamp).is_some();
             let stamp = record(id).as_ref().and_then(RecordStamp::of);
@@ -241,11 +262,15 @@ impl HandledStates {
                 (id.to_string(), entry)
             })
             .collect();
-        json::to_ascii(&json!({
+        let mut notes = json!({
             "base": fingerprint(base, salt),
             "states": states,
             "handlers": handlers,
-        }))
+        });
+        if self.is_unchecked {
+            notes["unchecked"] = true.into();
+        }
+        json::to_ascii(&notes)
     }
 
     /// Reads notes; none if they were written with another last handled state.
@@ -267,7 +292,11 @@ impl HandledStates {
             .iter()
             .map(|(id, entry)| Some((HandlerId::new(id), decode_entry(entry, states.len())?)))
             .collect::<Option<_>>()?;
-        Some(Self { states, entries })
+        Some(Self {
+            states,
+            entries,
+            is_unchecked: is_unchecked(&json),
+        })
     }
 
     /// Notes that cannot be read, as they were written with another last handled state: it is not
@@ -275,7 +304,10 @@ impl HandledStates {
     #[must_use]
     pub fn unknown(text: &str, salt: &str) -> Self {
         let state = Baseline::Hashed(HashedState::unknown(salt));
-        let mut notes = Self::default();
+        let mut notes = Self {
+            is_unchecked: parse(text).is_some_and(|json| is_unchecked(&json)),
+            ..Self::default()
+        };
         for (id, stamp) in Self::stamps(text) {
             notes.note(id, stamp, &state);
         }
@@ -303,6 +335,10 @@ fn parse(text: &str) -> Option<Value> {
         Some(packed) => serde_json::from_str(&packed::inflate(packed)?).ok(),
         None => Some(json),
     }
+}
+
+fn is_unchecked(notes: &Value) -> bool {
+    notes.get("unchecked").and_then(Value::as_bool) == Some(true)
 }
 
 fn merged(base: &Baseline, state: &Baseline) -> Value {

@@ -305,14 +305,13 @@ impl Turn {
         let known = notes
             .as_deref()
             .and_then(|notes| HandledStates::decode(notes, &input.change.old, input.salt()));
-        let mut unknown = match (&known, &notes) {
-            (None, Some(notes)) => HandledStates::stamps(notes),
-            (Some(_), _) | (None, None) => BTreeMap::new(),
-        };
+        let unreadable = notes
+            .filter(|_| known.is_none())
+            .map(|notes| HandledStates::unknown(&notes, input.salt()));
+        let unknown = tracker.unknown_ends(known.as_ref(), unreadable.as_ref());
         let mut handled = known
             .unwrap_or_default()
             .filtered(|id, stamp| tracker.stamp(id) == Some(stamp));
-        unknown.retain(|id, stamp| tracker.stamp(id) == Some(*stamp));
         // A cycle restarts these handlers if it concerns them. Otherwise, an update from an unknown
         // state follows, also for those that an update was to call which another operator has ended,
         // or which was written by half.
@@ -528,8 +527,8 @@ impl Turn {
     }
 
     /// Restarts handlers that finished on a state which is not known: their records have these
-    /// stamps, from notes that were written with another last handled state. Another operator has
-    /// ended the cycle since, or only a part of a write was accepted.
+    /// stamps. Another operator has ended the cycle or replaced their notes since, or only a part of
+    /// a write was accepted.
     fn reset_unknown(&mut self, stamps: &BTreeMap<HandlerId, RecordStamp>, now: Timestamp) {
         let tracker = &self.tracker;
         let is_unknown = |id: &HandlerId| {

@@ -259,6 +259,19 @@ impl<'o> ObjectWrite<'o> {
         }
     }
 
+    /// The rest is sent without a test of the version: it may replace notes that another operator has
+    /// written for its records.
+    fn mark_unchecked(&mut self) {
+        let marked = self.persistence.zip(self.body.as_ref());
+        let marked = marked.and_then(|(persistence, body)| {
+            let overtaken = self.overtaken(persistence, &self.known);
+            overtaken.unchecked_notes(body)
+        });
+        if let (Some(body), Some(marked)) = (&mut self.body, marked) {
+            apply_merge(body, &Value::Object(marked.merge_patch().clone()));
+        }
+    }
+
     /// Adds what the parts need besides; returns whether they need anything.
     fn keep(
         &mut self,

@@ -76,6 +76,27 @@ impl OvertakenWrite<'_> {
         Some(kept)
     }
 
+    /// The notes of a part of the write that tests no version: it may leave records of another
+    /// operator whose notes it replaces.
+    #[must_use]
+    pub fn unchecked_notes(&self, part: &Value) -> Option<ObjectPatch> {
+        let progress = &self.persistence.progress;
+        let view = ObjectView::new(self.newer);
+        let written = merged(self.newer, [Some(part)]);
+        let written = ObjectView::new(&written);
+        let before = progress.fetch_handled_states(view);
+        let ours = progress.fetch_handled_states(written);
+        let ours = ours.filter(|it| before.as_ref() != Some(it))?;
+        let (salt, base) = (view.uid().unwrap_or_default(), self.base_after(self.noted));
+        let notes = HandledStates::decode(&ours, &base, salt)?;
+        let notes = (!notes.is_unchecked()).then(|| notes.unchecked())?;
+        let mut patch = ObjectPatch::new();
+        let budget = progress.handled_states_budget(written, &patch);
+        let text = notes.encode(&base, salt, budget);
+        progress.store_handled_states(Some(&text), view, &mut patch);
+        Some(patch)
+    }
+
     /// The records of another operator that a part of the write must not replace or remove.
     ///
     /// A handler that has ended there since, and not here, has ended, if a note that can be read

@@ -202,6 +202,28 @@ fn a_handler_whose_note_is_for_another_base_is_called_again() {
 }
 
 #[test]
+fn a_handler_whose_note_another_operator_may_have_replaced_is_called_again() {
+    let record = json!({"started": "2020-01-01T00:00:00+00:00",
+        "stopped": "2020-01-01T00:00:05+00:00", "purpose": "create", "retries": 2, "success": true});
+    let due = |base: &str, unchecked: bool, retries: u32| {
+        let notes = json!({"base": base, "states": [{"merge": {"spec": {"x": 1}}}], "unchecked": unchecked,
+            "handlers": {"field/spec.x": ["2020-01-01T00:00:05+00:00", retries, 0, false]}});
+        let body = json!({"spec": {"x": 1}, "metadata": {"annotations": {
+            format!("{KOPF}/field.spec.x"): record.to_string(),
+            format!("{KOPF}/last-seen-states"): notes.to_string(),
+        }}});
+        let field = HandlerSpec::for_field("field", Trigger::Field, "spec.x".into());
+        let cycle = handle(&input(vec![field], body, EventKind::Changed));
+        cycle.due(&Lifecycle::AllAtOnce, 0, now()).len()
+    };
+    for base in ["", "other"] {
+        assert_eq!(due(base, true, 1), 1);
+        assert_eq!(due(base, false, 1), 0, "Kopf has called the handler since");
+    }
+    assert_eq!(due("", true, 2), 0, "its note is still there");
+}
+
+#[test]
 fn a_sub_handler_whose_note_is_for_another_base_is_called_again_with_its_parent() {
     let record = |subs: &[&str]| {
         json!({"started": "2020-01-01T00:00:00+00:00", "stopped": "2020-01-01T00:00:05+00:00",

@@ -1,6 +1,6 @@
 //! The records of the handlers of one level during one turn.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 
@@ -178,6 +178,28 @@ impl Tracker {
     /// The stamp of a handler's record, if it has finished and not been called since.
     pub(crate) fn stamp(&self, id: &HandlerId) -> Option<RecordStamp> {
         self.record(id).and_then(RecordStamp::of)
+    }
+
+    /// The handlers that finished on a state which is not known: their notes cannot be read, or
+    /// another operator has replaced them without a test of the version.
+    pub(crate) fn unknown_ends(
+        &self,
+        known: Option<&HandledStates>,
+        unreadable: Option<&HandledStates>,
+    ) -> BTreeMap<HandlerId, RecordStamp> {
+        let Some(notes) = unreadable.or(known) else {
+            return BTreeMap::new();
+        };
+        let is_unknown = |id: &HandlerId, stamp| {
+            let is_noted = |notes: &HandledStates| notes.state(id, stamp).is_some();
+            unreadable.is_some_and(is_noted) || notes.is_unchecked() && !known.is_some_and(is_noted)
+        };
+        self.tracked
+            .iter()
+            .filter_map(|it| Some((&it.id, RecordStamp::of(&it.record)?)))
+            .filter(|(id, stamp)| is_unknown(id, *stamp))
+            .map(|(id, stamp)| (id.clone(), stamp))
+            .collect()
     }
 
     /// The state that a handler finished on, if it was not called since.

@@ -60,6 +60,9 @@ impl ObjectWrite<'_> {
     /// the uid is compared.
     pub(super) fn guard_body(&mut self, version: Option<&str>) {
         let version = version.filter(|_| self.conflicts < MOST_CONFLICTS);
+        if version.is_none() {
+            self.mark_unchecked();
+        }
         let version = version.filter(|_| !planted!(BodyTestsNoVersion));
         if let Some(body) = &mut self.body {
             guard(body, self.uid, version);
