@@ -13,7 +13,7 @@ use kopf_core::object::path::FieldPath;
 use serde_json::Value;
 
 use super::shown::scope;
-use super::tracking::TrackedCall;
+use super::tracking::{TrackedCall, TrackedObject};
 use super::{OperatorScenario, meta};
 use crate::operator::{
     CoordinationMode, SimulatedOperator, indexed_value, sub_field, sub_handlers,
@@ -135,7 +135,7 @@ impl OperatorScenario {
         let of_fields = sub_handlers(&spec.id).into_iter();
         let of_fields: Vec<_> = of_fields.filter(|it| sub_field(it).is_some()).collect();
         for sub in to_call.iter().copied().chain(&of_fields) {
-            if tracked.is_some_and(|it| it.was_without(sub)) {
+            if tracked.is_some_and(|it| self.was_without(it, sub, &path, last)) {
                 continue;
             }
             let path = sub_field(sub).map_or(path.clone(), Cow::Owned);
@@ -172,6 +172,20 @@ impl OperatorScenario {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Whether a handler above a sub-handler has finished without it since its last attempt, or has
+    /// handled the final state without it in another peer.
+    fn was_without(
+        &self,
+        tracked: &TrackedObject,
+        sub: &HandlerId,
+        path: &FieldPath,
+        last: &Value,
+    ) -> bool {
+        let is_for_last = |it: &TrackedCall| alike(path, &it.state, last);
+        tracked.was_without(sub)
+            || self.objects.shared && tracked.peer_was_without(sub, is_for_last)
     }
 
     /// Whether another peer has handled the final state: the last attempt may be that of a process

@@ -588,19 +588,23 @@ impl TrackedObject {
     pub(super) fn was_without(&self, id: &HandlerId) -> bool {
         let of_id = |it: &&TrackedCall| it.handler != *id;
         let since: Vec<_> = self.calls.iter().rev().take_while(of_id).collect();
-        let mut below = id.as_str();
-        while let Some(parent) = parent_of(below) {
-            let has_registered = |it: &TrackedCall| {
-                let mut registered = it.registered.iter();
-                registered.any(|sub| sub.as_str() == below)
-            };
-            let mut of_parent = since.iter().filter(|it| it.handler.as_str() == parent);
-            if of_parent.any(|it| it.finished && !has_registered(it)) {
-                return true;
-            }
-            below = parent;
-        }
-        false
+        has_finished_without(id, &since)
+    }
+
+    /// Whether another process than that of its last attempt has finished a handler above a
+    /// sub-handler for some state without the next one below: its write may come after that attempt.
+    pub(super) fn peer_was_without(
+        &self,
+        id: &HandlerId,
+        is_for_state: impl Fn(&TrackedCall) -> bool,
+    ) -> bool {
+        let last = self.calls.iter().rfind(|it| it.handler == *id);
+        let is_of_peer = |it: &&TrackedCall| {
+            let of_last = last.map(|last| last.sender.process);
+            of_last != Some(it.sender.process) && is_for_state(it)
+        };
+        let of_peers: Vec<_> = self.calls.iter().filter(is_of_peer).collect();
+        has_finished_without(id, &of_peers)
     }
 
     /// Whether no other process can have acted on what was there before an attempt ended: all
@@ -783,4 +787,22 @@ fn check_entries(object: &Value) -> Result<(), Violation> {
         }
     }
     Ok(())
+}
+
+/// Whether one of these attempts is a finished one of a handler above a sub-handler that has not
+/// registered the next one below.
+fn has_finished_without(id: &HandlerId, calls: &[&TrackedCall]) -> bool {
+    let mut below = id.as_str();
+    while let Some(parent) = parent_of(below) {
+        let has_registered = |it: &TrackedCall| {
+            let mut registered = it.registered.iter();
+            registered.any(|sub| sub.as_str() == below)
+        };
+        let mut of_parent = calls.iter().filter(|it| it.handler.as_str() == parent);
+        if of_parent.any(|it| it.finished && !has_registered(it)) {
+            return true;
+        }
+        below = parent;
+    }
+    false
 }
