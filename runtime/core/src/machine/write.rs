@@ -113,6 +113,8 @@ pub struct ObjectWrite<'o> {
     persistence: Option<&'o Persistence>,
     /// The state with whose last handled state the notes in the patch are encoded.
     noted: Arc<Value>,
+    /// The parts before they were adapted to what other writers have left.
+    unadapted: Option<UnadaptedParts>,
     is_progress_dropped: bool,
     /// Both parts of the patch, if the object was as expected and not decoded between them.
     both: Option<Value>,
@@ -126,6 +128,14 @@ pub struct ObjectWrite<'o> {
     pause: Option<RequestPause>,
     report: Option<RequestReport>,
     phase: WritePhase,
+}
+
+/// The parts of a patch, and the state with whose last handled state their notes are encoded.
+#[derive(Clone)]
+struct UnadaptedParts {
+    status: Option<Value>,
+    body: Option<Value>,
+    noted: Arc<Value>,
 }
 
 /// The object after a request.
@@ -208,6 +218,7 @@ impl<'o> ObjectWrite<'o> {
             edits: requests.edits,
             persistence: None,
             noted: Arc::clone(known),
+            unadapted: None,
             is_progress_dropped: false,
             both: None,
             status_answer: None,
@@ -238,6 +249,7 @@ impl<'o> ObjectWrite<'o> {
             self.first = Arc::clone(earlier);
             self.noted = Arc::clone(earlier);
             self.adapt_progress(&known);
+            self.unadapted = None;
             self.first = known;
         }
         self
@@ -251,12 +263,32 @@ impl<'o> ObjectWrite<'o> {
         if self.status_answer.is_some() && self.overtaken(persistence, newer).has_lost_notes() {
             return self.drop_progress(persistence, newer);
         }
+        self.undo_adaptation();
         self.keep(persistence, newer, |write, part| {
             write.records_to_keep(part)
         });
         if self.keep(persistence, newer, |write, part| write.notes_to_keep(part)) {
             self.noted = Arc::clone(newer);
         }
+    }
+
+    /// What an earlier state of the object needed, a newer one may not need: a record that another
+    /// operator had written there may be gone.
+    fn undo_adaptation(&mut self) {
+        let Some(parts) = self.unadapted.clone() else {
+            self.unadapted = Some(UnadaptedParts {
+                status: self.status.clone(),
+                body: self.body.clone(),
+                noted: Arc::clone(&self.noted),
+            });
+            return;
+        };
+        // A status that is written already stays as it was sent.
+        if self.status_answer.is_none() {
+            self.status = parts.status;
+        }
+        self.body = parts.body;
+        self.noted = parts.noted;
     }
 
     /// The rest is sent without a test of the version: it may replace notes that another operator has
@@ -310,6 +342,7 @@ impl<'o> ObjectWrite<'o> {
     /// what that operator has written. What handlers have changed is written all the same.
     fn drop_progress(&mut self, persistence: &Persistence, newer: &Value) {
         self.is_progress_dropped = true;
+        self.unadapted = None;
         self.status = None;
         // The state after that request is not the last one.
         self.status_answer = None;

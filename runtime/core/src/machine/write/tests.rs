@@ -812,6 +812,29 @@ fn sub_handlers_of_an_operator_that_was_faster_are_named_by_their_parent() {
     names_sub_handlers("parent/spec.a");
 }
 
+#[test]
+fn a_record_of_an_operator_that_was_faster_is_not_written_after_it_has_ended_the_cycle() {
+    let annotation = |id: &str| format!("kopf.zalando.org/{}", id.replace('/', "."));
+    let record = |subs: &[&str]| {
+        let record = json!({"started": "2020-01-01T00:00:00Z", "retries": 2, "subrefs": subs});
+        Value::String(record.to_string())
+    };
+    let theirs = json!({"metadata": {"annotations": {
+        annotation("parent"): record(&["parent/one"]), annotation("parent/one"): record(&[]),
+    }}});
+    let ours = json!({"metadata": {"annotations": {annotation("parent"): null}}});
+    let newer = [accepted(7, &theirs), status(409), accepted(8, &json!({}))];
+    let answers = [status(409)].into_iter().chain(newer);
+    let played = play(merge(ours), RULES, answers.chain([accepted(9, &json!({}))]));
+    let requests: Vec<_> = played
+        .lines
+        .iter()
+        .filter(|it| it.contains("annotations"))
+        .collect();
+    assert!(requests[1].contains("parent/one"), "{requests:?}");
+    assert!(!requests[2].contains("parent/one"), "{requests:?}");
+}
+
 fn names_sub_handlers(parent: &str) {
     let annotation = |id: &str| format!("kopf.zalando.org/{}", id.replace('/', "."));
     let record = |retries: u32, subs: &[&str]| {
