@@ -107,6 +107,11 @@ impl HandledStates {
         &self.states
     }
 
+    /// The handlers in the notes.
+    pub fn ids(&self) -> impl Iterator<Item = &HandlerId> {
+        self.entries.keys()
+    }
+
     /// The state in the note of a handler, if the note has this stamp.
     #[must_use]
     pub fn state(&self, id: &HandlerId, stamp: RecordStamp) -> Option<&Baseline> {

@@ -290,14 +290,6 @@ impl Turn {
         } else {
             Vec::new()
         };
-        let tracker = Tracker::open(
-            reason,
-            &input.registry.owned_ids(),
-            &selected,
-            &[],
-            &input,
-            now,
-        );
         let notes = input
             .persistence
             .progress
@@ -308,6 +300,17 @@ impl Turn {
         let unreadable = notes
             .filter(|_| known.is_none())
             .map(|notes| HandledStates::unknown(&notes, input.salt()));
+        let mut tracker = Tracker::open(
+            reason,
+            &input.registry.owned_ids(),
+            &selected,
+            &[],
+            &input,
+            now,
+        );
+        if let Some(notes) = unreadable.as_ref().or(known.as_ref()) {
+            tracker.load_noted(notes, &input);
+        }
         let unknown = tracker.unknown_ends(known.as_ref(), unreadable.as_ref());
         let mut handled = known
             .unwrap_or_default()

@@ -250,6 +250,43 @@ fn a_sub_handler_whose_note_is_for_another_base_is_called_again_with_its_parent(
 }
 
 #[test]
+fn a_sub_handler_that_only_the_notes_of_another_operator_name_is_called_again() {
+    let sub = json!({"started": "2020-01-01T00:00:00+00:00", "stopped": "2020-01-01T00:00:05+00:00",
+        "purpose": "update", "retries": 1, "success": true});
+    // A write without a test of the version has replaced the record that named the sub-handler.
+    let parent = json!({"started": "2020-01-01T00:00:00+00:00", "purpose": "update", "retries": 1});
+    let notes = json!({"base": "other", "states": [{"merge": {"spec": {"x": 0}}}],
+        "handlers": {"parent/one": ["2020-01-01T00:00:05+00:00", 1, 0, false]}});
+    let mut body = json!({"spec": {"x": 1}, "metadata": {"annotations": {
+        format!("{KOPF}/parent"): parent.to_string(),
+        format!("{KOPF}/parent.one"): sub.to_string(),
+        format!("{KOPF}/last-seen-states"): notes.to_string(),
+        LAST_HANDLED: r#"{"spec":{"x":0}}"#,
+    }}});
+    let one = || HandlerSpec::new("parent/one", Trigger::Sub { changing: false });
+    let is_called: Vec<bool> = (0..2)
+        .map(|_| {
+            let specs = vec![HandlerSpec::new("parent", Trigger::Update)];
+            let mut cycle = handle(&input(specs, body.clone(), EventKind::Changed));
+            let [parent] = &cycle.due(&Lifecycle::AllAtOnce, 0, now())[..] else {
+                panic!("the parent is due");
+            };
+            let success = || Outcome::Success(Value::Null);
+            let mut sub = cycle.sub(&parent.id, [one()], now());
+            let due = sub.due(&Lifecycle::AllAtOnce, 0, now());
+            for spec in &due {
+                sub.finish(&spec.id, success(), Duration::ZERO, now());
+            }
+            cycle.absorb(sub);
+            cycle.finish(&parent.id, success(), Duration::ZERO, now());
+            body = concluded(cycle).1;
+            !due.is_empty()
+        })
+        .collect();
+    assert_eq!(is_called, [false, true]);
+}
+
+#[test]
 fn a_handler_whose_note_is_for_another_base_is_called_again_though_the_change_was_reverted() {
     let record = |is_finished: bool| {
         json!({"started": "2020-01-01T00:00:00+00:00", "stopped": "2020-01-01T00:00:05+00:00",

@@ -133,6 +133,26 @@ impl Tracker {
         }
     }
 
+    /// Loads the records of sub-handlers that only notes name: a write that tested no version has
+    /// replaced the record of the handler above, which named them.
+    pub(crate) fn load_noted(&mut self, notes: &HandledStates, input: &TurnInput) {
+        let progress = &input.persistence.progress;
+        for id in notes.ids() {
+            let is_caller = |it: &Tracked| id.is_sub_of(&it.id);
+            if self.find(id).is_some() || !self.tracked.iter().any(is_caller) {
+                continue;
+            }
+            self.load(id, &TrackedRole::Sub, |id| progress.fetch(id, input.view()));
+            if self.find(id).is_some() {
+                let callers = self.tracked.iter_mut().filter(|it| is_caller(it));
+                for Tracked { record, .. } in callers {
+                    record.subrefs.push(id.clone());
+                    record.subrefs.sort();
+                }
+            }
+        }
+    }
+
     fn find(&self, id: &HandlerId) -> Option<&Tracked> {
         self.tracked.iter().find(|tracked| tracked.id == *id)
     }
