@@ -162,7 +162,10 @@ impl HandledStates {
     /// finish the handler requires another one, and notes of other records are dropped.
     #[must_use]
     pub fn advanced<'a>(&self, record: impl Fn(&HandlerId) -> Option<&'a Record>) -> Self {
-        let mut advanced = Self::default();
+        let mut advanced = Self {
+            is_unchecked: self.is_unchecked,
+            ..Self::default()
+        };
         for (id, entry) in self.by_age() {
             let Some((record, state)) = record(id).zip(self.states.get(entry.state)) else {
                 continue;

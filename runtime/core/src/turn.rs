@@ -312,9 +312,13 @@ impl Turn {
             tracker.load_noted(notes, &input);
         }
         let unknown = tracker.unknown_ends(known.as_ref(), unreadable.as_ref());
+        let is_unchecked = unreadable.is_some_and(|notes| notes.is_unchecked());
         let mut handled = known
             .unwrap_or_default()
             .filtered(|id, stamp| tracker.stamp(id) == Some(stamp));
+        if is_unchecked {
+            handled = handled.unchecked();
+        }
         // A cycle restarts these handlers if it concerns them. Otherwise, an update from an unknown
         // state follows, also for those that an update was to call which another operator has ended,
         // or which was written by half.
@@ -393,7 +397,8 @@ impl Turn {
         now: Timestamp,
     ) -> SubTurn {
         let scope = self.input.scope(parent);
-        let level = SubLevel::new(parent.clone(), scope, self.tracker.dropped());
+        let is_new = !self.tracker.has_record(parent);
+        let level = SubLevel::new(parent.clone(), scope, self.tracker.dropped(), is_new);
         let handled = Arc::clone(&self.handled);
         SubTurn::open(self.input.clone(), handled, level, specs, now)
     }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
-    handled_states::HandledStates,
+    handled_states::{HandledStates, RecordStamp},
     handler::{HandlerId, HandlerSpec},
     object::path::FieldPath,
     outcome::Outcome,
@@ -24,6 +24,9 @@ pub struct SubLevel {
     scope: FieldPath,
     /// The sub-handlers that are restarted with it: what the object says of them does not count.
     restarted: Arc<[HandlerId]>,
+    /// Whether the object says nothing of the declared handler above: records of its sub-handlers are
+    /// left from a cycle that another operator has ended.
+    is_new: bool,
 }
 
 // === impl HandlerRun ===
@@ -55,11 +58,20 @@ impl SubTurn {
                 .cloned()
                 .collect()
         });
+        // Another operator has called these sub-handlers, and what it noted may be replaced.
+        let is_unknown = |id: &HandlerId| {
+            let record = input.persistence.progress.fetch(id, input.view());
+            let stamp = record.as_ref().and_then(RecordStamp::of);
+            stamp.is_some_and(|stamp| handled.state(id, stamp).is_none())
+        };
+        let is_ignored = |id: &&HandlerId| level.is_new || handled.is_unchecked() && is_unknown(id);
+        let mut ignored = level.restarted.to_vec();
+        ignored.extend(owned.iter().filter(is_ignored).cloned());
         let mut tracker = Tracker::open(
             input.change.reason,
             &owned,
             &selected,
-            &level.restarted,
+            &ignored,
             &input,
             now,
         );
@@ -99,7 +111,7 @@ impl SubTurn {
     /// The level below a declared handler that is called outside of a cycle.
     #[must_use]
     pub fn of(input: TurnInput, parent: HandlerId, now: Timestamp) -> Self {
-        let level = SubLevel::new(parent, FieldPath::root(), &[]);
+        let level = SubLevel::new(parent, FieldPath::root(), &[], false);
         Self::open(input, Arc::default(), level, [], now)
     }
 
@@ -141,10 +153,16 @@ impl SubTurn {
 // === impl SubLevel ===
 
 impl SubLevel {
-    pub(super) fn new(parent: HandlerId, scope: FieldPath, restarted: &[HandlerId]) -> Self {
+    pub(super) fn new(
+        parent: HandlerId,
+        scope: FieldPath,
+        restarted: &[HandlerId],
+        is_new: bool,
+    ) -> Self {
         Self {
             parent,
             scope,
+            is_new,
             restarted: match planted!(RestartedSubsRead) {
                 true => Arc::default(),
                 false => restarted.into(),

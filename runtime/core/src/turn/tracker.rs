@@ -177,6 +177,12 @@ impl Tracker {
         self.find(id).map(|tracked| &tracked.record)
     }
 
+    /// Whether the object has a record of a handler.
+    pub(crate) fn has_record(&self, id: &HandlerId) -> bool {
+        self.find(id)
+            .is_some_and(|tracked| tracked.origin.is_some())
+    }
+
     /// Every known id: selected, owned with a record, and sub-handlers.
     pub(crate) fn ids(&self) -> impl Iterator<Item = &HandlerId> {
         self.tracked
