@@ -34,9 +34,9 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// is called again.
 const QUIET: Duration = Duration::from_secs(2 * TICK_EVERY.as_secs());
 
-/// The time after which an operator has returned what it does not need any more: its client closes
-/// connections that were idle for 90 s.
-const RETURN_PATIENCE: Duration = Duration::from_secs(100);
+/// The time after which an operator has returned what it does not need any more: its client looks
+/// every 90 s for connections that were idle for 90 s.
+const RETURN_PATIENCE: Duration = Duration::from_secs(200);
 
 /// The time that a process has for its first call before it is killed anyway.
 const WORK_PATIENCE: Duration = Duration::from_secs(5);
