@@ -253,21 +253,21 @@ fn a_sub_handler_whose_note_is_for_another_base_is_called_again_with_its_parent(
 /// a write without a test of the version has replaced the one of another operator.
 fn calls_of_unnamed_sub(notes: &Value) -> [bool; 2] {
     let parent = json!({"started": "2020-01-01T00:00:00+00:00", "purpose": "update", "retries": 1});
-    calls_of_sub(json!({
+    calls_of_sub(&json!({
         format!("{KOPF}/parent"): parent.to_string(),
         format!("{KOPF}/last-seen-states"): notes.to_string(),
     }))
 }
 
 /// Whether a sub-handler that has a finished record is called in two turns of its parent.
-fn calls_of_sub(annotations: Value) -> [bool; 2] {
+fn calls_of_sub(annotations: &Value) -> [bool; 2] {
     let sub = json!({"started": "2020-01-01T00:00:00+00:00", "stopped": "2020-01-01T00:00:05+00:00",
         "purpose": "update", "retries": 1, "success": true});
     let mut body = json!({"spec": {"x": 1}, "metadata": {"annotations": {
         format!("{KOPF}/parent.one"): sub.to_string(),
         LAST_HANDLED: r#"{"spec":{"x":0}}"#,
     }}});
-    apply_merge(&mut body["metadata"]["annotations"], &annotations);
+    apply_merge(&mut body["metadata"]["annotations"], annotations);
     [1, 2].map(|_| {
         let specs = vec![HandlerSpec::new("parent", Trigger::Update)];
         let Decision::Handle(mut cycle) = decide(
@@ -297,7 +297,7 @@ fn calls_of_sub(annotations: Value) -> [bool; 2] {
 #[test]
 fn a_record_of_a_sub_handler_without_one_of_its_parent_does_not_count() {
     // Another operator has ended the cycle, and did not know of the sub-handler.
-    assert_eq!(calls_of_sub(json!({})), [true, false]);
+    assert_eq!(calls_of_sub(&json!({})), [true, false]);
 }
 
 #[test]
