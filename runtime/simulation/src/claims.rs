@@ -7,7 +7,9 @@ mod children;
 mod disturbances;
 mod leases;
 mod lists;
+mod object;
 mod pauses;
+mod process;
 mod returns;
 mod shown;
 mod tracking;
@@ -34,9 +36,11 @@ use crate::world::{Disturbance, HistoryLimits, HistoryPhase, Occurrence, Scenari
 use children::{TrackedChildren, parts};
 use leases::LeaseTerms;
 use lists::ListedStates;
+use object::WriteBounds;
 use pauses::ResumedStates;
+use process::Sender;
 use returns::ReturnedStates;
-use tracking::{Landed, Sender, TrackedObjects, WriteBounds};
+use tracking::{Landed, TrackedObjects};
 
 /// The names of objects; one comes again and again.
 const NAMES: &[&str] = &["a", "b", "c"];

@@ -12,8 +12,8 @@ use kopf_core::object::finalizer::is_present;
 use kopf_core::object::path::FieldPath;
 use serde_json::Value;
 
+use super::object::{TrackedCall, TrackedObject};
 use super::shown::scope;
-use super::tracking::{TrackedCall, TrackedObject};
 use super::{OperatorScenario, meta};
 use crate::operator::{
     CoordinationMode, SimulatedOperator, indexed_value, sub_field, sub_handlers,

@@ -8,7 +8,7 @@ use kopf_core::object::ObjectView;
 use kopf_core::object::diff::same;
 use serde_json::{Value, json};
 
-use super::tracking::Sender;
+use super::process::Sender;
 use super::{NAMES, NAMESPACE, OperatorScenario, meta};
 use crate::choices::Choices;
 use crate::operator::{CHILD_KIND, owner_of, wanted_children};

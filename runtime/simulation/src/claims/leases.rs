@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::tracking::Sender;
+use super::process::Sender;
 use crate::operator::timings;
 use crate::server::ApiAnswer;
 use crate::time::VirtualTime;

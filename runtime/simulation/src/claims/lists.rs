@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kopf_core::object::resource_version::ResourceVersion;
 
-use super::tracking::Sender;
+use super::process::Sender;
 use crate::world::Violation;
 
 /// The states that the present list of each process has brought.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::meta;
-use super::tracking::Sender;
+use super::process::Sender;
 use crate::operator::BegunCall;
 use crate::server::version;
 use crate::world::Violation;
