@@ -5,11 +5,12 @@ use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use kopf_core::cause::Reason;
-use kopf_core::handled_states::HandledStates;
+use kopf_core::handled_states::{HandledStates, RecordStamp};
 use kopf_core::handler::{HandlerId, HandlerSpec, Trigger};
 use kopf_core::object::ObjectView;
 use kopf_core::object::diff::{Baseline, same};
 use kopf_core::object::finalizer::is_present;
+use kopf_core::object::hashed::HashedState;
 use kopf_core::object::path::FieldPath;
 use serde_json::Value;
 
@@ -31,8 +32,8 @@ pub(super) struct ShownObject<'a> {
     setup: &'a OperatorSetup,
     view: ObjectView<'a>,
     base: OnceCell<Baseline>,
-    /// The handlers whose notes were written with another base.
-    outdated: OnceCell<BTreeSet<HandlerId>>,
+    /// The handlers of whose notes it is not known which state they are about.
+    unknown: OnceCell<BTreeSet<HandlerId>>,
 }
 
 // === impl ShownObject ===
@@ -43,14 +44,14 @@ impl<'a> ShownObject<'a> {
             setup,
             view: ObjectView::new(object),
             base: OnceCell::new(),
-            outdated: OnceCell::new(),
+            unknown: OnceCell::new(),
         }
     }
 
     /// What the record of a handler says; none if there is no record.
     pub(super) fn by_record(&self, id: &HandlerId) -> Option<ShownEnd> {
         let record = self.setup.persistence.progress.fetch(id, self.view)?;
-        match record.is_finished() && !self.is_for_another_base(id) {
+        match record.is_finished() && !self.is_for_unknown_state(id) {
             true => Some(ShownEnd::Finished),
             false => Some(ShownEnd::Open),
         }
@@ -92,21 +93,28 @@ impl<'a> ShownObject<'a> {
             .get_or_init(|| self.setup.persistence.baseline(self.view))
     }
 
-    /// Whether the note of a handler was written with another base, so that the state it saw is
-    /// not known: with progress in the status, a write takes two requests.
-    fn is_for_another_base(&self, id: &HandlerId) -> bool {
-        let outdated = self.outdated.get_or_init(|| {
+    /// Whether it is not known which state the note of a handler is about: it was written with
+    /// another base, as with progress in the status, where a write takes two requests; or the
+    /// operator could not read the note and says so.
+    fn is_for_unknown_state(&self, id: &HandlerId) -> bool {
+        let unknown = self.unknown.get_or_init(|| {
             let progress = &self.setup.persistence.progress;
             let Some(notes) = progress.fetch_handled_states(self.view) else {
                 return BTreeSet::new();
             };
             let salt = self.view.uid().unwrap_or_default();
-            match HandledStates::decode(&notes, self.base(), salt) {
-                Some(_) => BTreeSet::new(),
-                None => HandledStates::stamps(&notes).into_keys().collect(),
-            }
+            let Some(notes) = HandledStates::decode(&notes, self.base(), salt) else {
+                return HandledStates::stamps(&notes).into_keys().collect();
+            };
+            let unknown = Baseline::Hashed(HashedState::unknown(salt));
+            let is_unknown = |id: &&HandlerId| {
+                let record = progress.fetch(id, self.view);
+                let stamp = record.as_ref().and_then(RecordStamp::of);
+                stamp.and_then(|stamp| notes.state(id, stamp)) == Some(&unknown)
+            };
+            notes.ids().filter(is_unknown).cloned().collect()
         });
-        outdated.contains(id)
+        unknown.contains(id)
     }
 }
 
