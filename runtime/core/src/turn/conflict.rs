@@ -50,51 +50,106 @@ impl OvertakenWrite<'_> {
         let news = theirs.as_ref().filter(|_| theirs != before);
         let written = merged(self.newer, [Some(part)]);
         let written = ObjectView::new(&written);
+        let base = self.base_after(self.newer);
+        if let Some(mut notes) = self.notes_of_written_records(part, written) {
+            if let Some(theirs) = theirs {
+                let _ = notes.adopt(&self.notes_in_newer(&theirs), |id| {
+                    progress.fetch(id, written)
+                });
+            }
+            return Some(self.stored(&notes, &base, written));
+        }
         let Some(ours) = progress.fetch_handled_states(written) else {
             return self.notes_of_left_records(news?, written);
         };
         // The part has no notes of its own.
         if theirs.as_ref() == Some(&ours) {
-            let ends_cycle = self.base_after(self.newer) != self.persistence.baseline(view);
+            let ends_cycle = base != self.persistence.baseline(view);
             return self.notes_of_left_records(news.filter(|_| ends_cycle)?, written);
         }
-        let salt = view.uid().unwrap_or_default();
-        let (former, base) = (self.base_after(self.noted), self.base_after(self.newer));
-        let mut notes = HandledStates::decode(&ours, &former, salt)?;
+        let former = self.base_after(self.noted);
+        let mut notes = HandledStates::decode(&ours, &former, self.salt())?;
         let has_adopted = news.is_some_and(|it| {
-            let theirs = HandledStates::decode(it, &self.persistence.baseline(view), salt)
-                .unwrap_or_else(|| HandledStates::unknown(it, salt));
-            notes.adopt(&theirs, |id| progress.fetch(id, written))
+            notes.adopt(&self.notes_in_newer(it), |id| progress.fetch(id, written))
         });
-        if !has_adopted && former == base {
+        (has_adopted || former != base).then(|| self.stored(&notes, &base, written))
+    }
+
+    /// The notes of records in a part of the write that leaves the notes as they were, if those of
+    /// the newer state do not have them: another operator has removed or replaced them since.
+    fn notes_of_written_records(
+        &self,
+        part: &Value,
+        written: ObjectView<'_>,
+    ) -> Option<HandledStates> {
+        let progress = &self.persistence.progress;
+        let (known, newer) = (ObjectView::new(self.known), ObjectView::new(self.newer));
+        let before = progress.fetch_handled_states(known)?;
+        let wanted = merged(self.known, [Some(part)]);
+        let wanted = progress.fetch_handled_states(ObjectView::new(&wanted));
+        if wanted.as_ref() != Some(&before) {
             return None;
         }
+        let readable = |notes: &str, state: ObjectView<'_>| {
+            HandledStates::decode(notes, &self.persistence.baseline(state), self.salt())
+        };
+        let theirs = progress.fetch_handled_states(newer);
+        let theirs = theirs
+            .and_then(|it| readable(&it, newer))
+            .unwrap_or_default();
+        let notes = readable(&before, known)?.filtered(|id, stamp| {
+            let record = progress.fetch(id, written);
+            let is_written = record != progress.fetch(id, newer);
+            let is_noted = theirs.state(id, stamp).is_some();
+            is_written && !is_noted && record.as_ref().and_then(RecordStamp::of) == Some(stamp)
+        });
+        (!notes.is_empty()).then_some(notes)
+    }
+
+    /// These notes of the newer state.
+    fn notes_in_newer(&self, notes: &str) -> HandledStates {
+        let base = self.persistence.baseline(ObjectView::new(self.newer));
+        HandledStates::decode(notes, &base, self.salt())
+            .unwrap_or_else(|| HandledStates::unknown(notes, self.salt()))
+    }
+
+    /// Notes for a last handled state.
+    fn stored(
+        &self,
+        notes: &HandledStates,
+        base: &Baseline,
+        written: ObjectView<'_>,
+    ) -> ObjectPatch {
+        let progress = &self.persistence.progress;
         let mut kept = ObjectPatch::new();
         let budget = progress.handled_states_budget(written, &kept);
-        let text = notes.encode(&base, salt, budget);
-        progress.store_handled_states(Some(&text), view, &mut kept);
-        Some(kept)
+        let text = notes.encode(base, self.salt(), budget);
+        progress.store_handled_states(Some(&text), ObjectView::new(self.newer), &mut kept);
+        kept
+    }
+
+    fn salt(&self) -> &str {
+        ObjectView::new(self.newer).uid().unwrap_or_default()
     }
 
     /// The notes of a part of the write that tests no version: it may leave records of another
-    /// operator whose notes it replaces.
+    /// operator whose notes it replaces, and that operator may have removed the notes of records
+    /// that the part has.
     #[must_use]
     pub fn unchecked_notes(&self, part: &Value) -> Option<ObjectPatch> {
         let progress = &self.persistence.progress;
         let view = ObjectView::new(self.newer);
         let written = merged(self.newer, [Some(part)]);
         let written = ObjectView::new(&written);
-        let before = progress.fetch_handled_states(view);
-        let ours = progress.fetch_handled_states(written);
-        let ours = ours.filter(|it| before.as_ref() != Some(it))?;
-        let (salt, base) = (view.uid().unwrap_or_default(), self.base_after(self.noted));
-        let notes = HandledStates::decode(&ours, &base, salt)?;
-        let notes = (!notes.is_unchecked()).then(|| notes.unchecked())?;
-        let mut patch = ObjectPatch::new();
-        let budget = progress.handled_states_budget(written, &patch);
-        let text = notes.encode(&base, salt, budget);
-        progress.store_handled_states(Some(&text), view, &mut patch);
-        Some(patch)
+        let ours = progress.fetch_handled_states(written)?;
+        let base = self.base_after(self.noted);
+        let notes = HandledStates::decode(&ours, &base, self.salt())?;
+        let is_written = |id: &HandlerId| progress.fetch(id, written) != progress.fetch(id, view);
+        let is_needed = match progress.fetch_handled_states(view) == Some(ours) {
+            true => notes.ids().any(is_written),
+            false => !notes.is_unchecked(),
+        };
+        is_needed.then(|| self.stored(&notes.unchecked(), &base, written))
     }
 
     /// The records of another operator that a part of the write must not replace or remove.
@@ -201,8 +256,8 @@ impl OvertakenWrite<'_> {
             return None;
         }
         let view = ObjectView::new(self.newer);
-        let (salt, base) = (view.uid().unwrap_or_default(), self.base_after(self.newer));
-        let readable = HandledStates::decode(notes, &self.persistence.baseline(view), salt)
+        let base = self.base_after(self.newer);
+        let readable = HandledStates::decode(notes, &self.persistence.baseline(view), self.salt())
             .map(|notes| notes.filtered(is_left))
             .filter(|notes| {
                 let mut stamps = stamps.iter();
@@ -212,7 +267,7 @@ impl OvertakenWrite<'_> {
         let budget = progress.handled_states_budget(written, &kept);
         let text = readable.map_or_else(
             || notes.to_owned(),
-            |notes| notes.encode(&base, salt, budget),
+            |notes| notes.encode(&base, self.salt(), budget),
         );
         progress.store_handled_states(Some(&text), view, &mut kept);
         Some(kept)
