@@ -235,8 +235,8 @@ impl TrackedObjects {
             // After a conflict, the version is that of the object as it is read.
             let name = landed.request.verb.object_name().unwrap_or_default();
             let unread = (landed.sender, name.to_owned());
-            let is_forced = (write.is_forced || self.unreadable.contains(&unread))
-                && !tests_version(landed.request);
+            let is_blind = self.unreadable.contains(&unread) && !tests_version(landed.request);
+            let is_forced = is_blind || write.is_forced && !tests_version(landed.request);
             let is_late = landed.sent < object.newest_sent;
             if is_late && !is_forced {
                 let details = format!(
@@ -245,7 +245,8 @@ impl TrackedObjects {
                 );
                 return Err(Violation::new("a late write changes nothing", details));
             }
-            object.overwritten |= is_late && !write.is_forced;
+            let is_older = is_late && !write.is_forced;
+            object.overwritten |= is_blind && (is_older || object.written_after_end);
             object.newest_sent = object.newest_sent.max(landed.sent);
             let period = self.periods.get(&landed.sender.process);
             object.written_after_end |= period.is_some_and(|it| it.run != landed.sender.run);
