@@ -245,8 +245,7 @@ impl TrackedObjects {
                 );
                 return Err(Violation::new("a late write changes nothing", details));
             }
-            let is_older = is_late && !write.is_forced;
-            object.overwritten |= is_blind && (is_older || object.written_after_end);
+            object.overwritten |= is_blind && (is_late || object.written_after_end);
             object.newest_sent = object.newest_sent.max(landed.sent);
             let period = self.periods.get(&landed.sender.process);
             object.written_after_end |= period.is_some_and(|it| it.run != landed.sender.run);
