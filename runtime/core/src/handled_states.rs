@@ -29,7 +29,6 @@ use crate::{
 pub struct HandledStates {
     states: Vec<Baseline>,
     entries: BTreeMap<HandlerId, HandledEntry>,
-    is_unchecked: bool,
 }
 
 /// Identifies the record that a note was written with: Kopf changes one of the two values
@@ -83,22 +82,6 @@ impl HandledStates {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
-    }
-
-    /// Whether the notes were written without a test of the version, so that they may have replaced
-    /// those of another operator.
-    #[must_use]
-    pub fn is_unchecked(&self) -> bool {
-        self.is_unchecked
-    }
-
-    /// The notes for a write that does not test the version.
-    #[must_use]
-    pub fn unchecked(self) -> Self {
-        Self {
-            is_unchecked: true,
-            ..self
-        }
     }
 
     /// All states in the notes, the oldest first.
@@ -162,10 +145,7 @@ impl HandledStates {
     /// finish the handler requires another one, and notes of other records are dropped.
     #[must_use]
     pub fn advanced<'a>(&self, record: impl Fn(&HandlerId) -> Option<&'a Record>) -> Self {
-        let mut advanced = Self {
-            is_unchecked: self.is_unchecked,
-            ..Self::default()
-        };
+        let mut advanced = Self::default();
         for (id, entry) in self.by_age() {
             let Some((record, state)) = record(id).zip(self.states.get(entry.state)) else {
                 continue;
@@ -186,10 +166,7 @@ impl HandledStates {
     /// Some of the notes, with the states that these need, in their order.
     #[must_use]
     pub fn filtered(&self, keep: impl Fn(&HandlerId, RecordStamp) -> bool) -> Self {
-        let mut filtered = Self {
-            is_unchecked: self.is_unchecked,
-            ..Self::default()
-        };
+        let mut filtered = Self::default();
         for (id, entry) in self.by_age() {
             if keep(id, entry.stamp)
                 && let Some(state) = self.states.get(entry.state)
@@ -204,8 +181,7 @@ impl HandledStates {
     /// are any.
     #[must_use]
     pub fn adopt(&mut self, others: &Self, record: impl Fn(&HandlerId) -> Option<Record>) -> bool {
-        let mut adopted = others.is_unchecked && !self.is_unchecked;
-        self.is_unchecked |= adopted;
+        let mut adopted = false;
         for (id, entry) in others.by_age() {
             let is_known = self.state(id, entry.stamp).is_some();
             let stamp = record(id).as_ref().and_then(RecordStamp::of);
@@ -270,15 +246,11 @@ impl HandledStates {
                 (id.to_string(), entry)
             })
             .collect();
-        let mut notes = json!({
+        json::to_ascii(&json!({
             "base": fingerprint(base, salt),
             "states": states,
             "handlers": handlers,
-        });
-        if self.is_unchecked {
-            notes["unchecked"] = true.into();
-        }
-        json::to_ascii(&notes)
+        }))
     }
 
     /// Reads notes; none if they were written with another last handled state.
@@ -300,11 +272,7 @@ impl HandledStates {
             .iter()
             .map(|(id, entry)| Some((HandlerId::new(id), decode_entry(entry, states.len())?)))
             .collect::<Option<_>>()?;
-        Some(Self {
-            states,
-            entries,
-            is_unchecked: is_unchecked(&json),
-        })
+        Some(Self { states, entries })
     }
 
     /// Notes that cannot be read, as they were written with another last handled state: it is not
@@ -312,10 +280,7 @@ impl HandledStates {
     #[must_use]
     pub fn unknown(text: &str, salt: &str) -> Self {
         let state = Baseline::Hashed(HashedState::unknown(salt));
-        let mut notes = Self {
-            is_unchecked: parse(text).is_some_and(|json| is_unchecked(&json)),
-            ..Self::default()
-        };
+        let mut notes = Self::default();
         for (id, stamp) in Self::stamps(text) {
             notes.note(id, stamp, &state);
         }
@@ -343,10 +308,6 @@ fn parse(text: &str) -> Option<Value> {
         Some(packed) => serde_json::from_str(&packed::inflate(packed)?).ok(),
         None => Some(json),
     }
-}
-
-fn is_unchecked(notes: &Value) -> bool {
-    notes.get("unchecked").and_then(Value::as_bool) == Some(true)
 }
 
 fn merged(base: &Baseline, state: &Baseline) -> Value {

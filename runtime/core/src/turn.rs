@@ -311,14 +311,10 @@ impl Turn {
         if let Some(notes) = unreadable.as_ref().or(known.as_ref()) {
             tracker.load_noted(notes, &input);
         }
-        let unknown = tracker.unknown_ends(known.as_ref(), unreadable.as_ref());
-        let is_unchecked = unreadable.is_some_and(|notes| notes.is_unchecked());
+        let unknown = tracker.unknown_ends(unreadable.as_ref());
         let mut handled = known
             .unwrap_or_default()
             .filtered(|id, stamp| tracker.stamp(id) == Some(stamp));
-        if is_unchecked {
-            handled = handled.unchecked();
-        }
         // A cycle restarts these handlers if it concerns them. Otherwise, an update from an unknown
         // state follows, also for those that an update was to call which another operator has ended,
         // or which was written by half.

@@ -1,5 +1,6 @@
 //! Requests for one kind: list, watch, get, create and patch, with objects as JSON.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use futures::AsyncBufRead;
 use http::{Method, Request, header};
 use kopf_core::handler::watch_selectors::WatchSelectors;
 use kopf_core::machine::answer::{Answer, RequestFailure};
-use kopf_core::machine::request::{ObjectRequest, PatchContent, PatchEndpoint};
+use kopf_core::machine::request::{ObjectRequest, PatchContent, PatchEndpoint, ReadVerb};
 use kube::Client;
 use kube::core::Request as Paths;
 use kube::core::params::{GetParams, ListParams, WatchParams};
@@ -127,6 +128,13 @@ struct ReplayedEvent<'a> {
     r#type: String,
     #[serde(borrow)]
     object: &'a RawValue,
+}
+
+/// The objects of one name.
+#[derive(Deserialize)]
+struct NamedObjects<'a> {
+    #[serde(borrow)]
+    items: Vec<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -297,7 +305,10 @@ impl KindApi {
         request: &ObjectRequest<'_>,
     ) -> Answer {
         let built = match request {
-            ObjectRequest::Get | ObjectRequest::GetMetadata => self.get_request(namespace, name),
+            ObjectRequest::Read(verb) | ObjectRequest::ReadMetadata(verb) => match verb {
+                ReadVerb::Get => self.get_request(namespace, name),
+                ReadVerb::List => self.list_request(namespace, name),
+            },
             ObjectRequest::NextState { after } => self.replay_request(namespace, name, after),
             ObjectRequest::Patch {
                 endpoint, content, ..
@@ -311,13 +322,24 @@ impl KindApi {
             Ok(text) => text,
             Err(failure) => return Answer::Failed(failure),
         };
-        if !matches!(request, ObjectRequest::NextState { .. }) {
-            return Answer::read(request, &text);
-        }
-        match first_state(&text) {
-            Ok(state) => Answer::read(request, state),
+        let object = match request {
+            ObjectRequest::NextState { .. } => first_state(&text).map(Cow::Borrowed),
+            ObjectRequest::Read(ReadVerb::List) => self.listed_object(&text).map(Cow::Owned),
+            ObjectRequest::ReadMetadata(ReadVerb::List) => only_item(&text).map(Cow::Borrowed),
+            _ => Ok(Cow::Borrowed(text.as_str())),
+        };
+        match object {
+            Ok(object) => Answer::read(request, &object),
             Err(failure) => Answer::Failed(failure),
         }
+    }
+
+    /// The object of a list by its name, with `apiVersion` and `kind`.
+    fn listed_object(&self, list: &str) -> Result<String, RequestFailure> {
+        let mut object: Value =
+            serde_json::from_str(only_item(list)?).map_err(|error| unreadable(&error))?;
+        self.add_type_meta(&mut object);
+        Ok(object.to_string())
     }
 
     /// Creates an object, and returns it as the server stored it.
@@ -386,6 +408,15 @@ impl KindApi {
         self.paths(namespace)
             .get(&segment(name), &GetParams::default())
             .map_err(build)
+    }
+
+    /// A list of the object with this name.
+    fn list_request(&self, namespace: Option<&str>, name: &str) -> Result<Request<Vec<u8>>, Error> {
+        let params = ListParams {
+            field_selector: Some(format!("metadata.name={}", selector_value(name))),
+            ..ListParams::default()
+        };
+        self.paths(namespace).list(&params).map_err(build)
     }
 
     /// A watch that replays the changes of an object since this version.
@@ -591,18 +622,34 @@ fn read_metadata(item: &RawValue) -> Result<Value, serde_json::Error> {
 
 /// The first state of a replayed watch.
 fn first_state(text: &str) -> Result<&str, RequestFailure> {
-    let unreadable = |error: serde_json::Error| RequestFailure::Unreadable {
-        message: error.to_string(),
-        cut: error.is_eof(),
-    };
     // Nothing is replayed while the API server's cache is behind: the caller tries again.
     let line = text.lines().next().ok_or(RequestFailure::TimedOut)?;
-    let event: ReplayedEvent<'_> = serde_json::from_str(line).map_err(unreadable)?;
+    let event: ReplayedEvent<'_> =
+        serde_json::from_str(line).map_err(|error| unreadable(&error))?;
     if event.r#type == "ERROR" {
-        let status = serde_json::from_str(event.object.get()).map_err(unreadable)?;
+        let status =
+            serde_json::from_str(event.object.get()).map_err(|error| unreadable(&error))?;
         return Err(status_failure(&status));
     }
     Ok(event.object.get())
+}
+
+/// The object in a list of the objects of one name.
+fn only_item(list: &str) -> Result<&str, RequestFailure> {
+    let list: NamedObjects<'_> = serde_json::from_str(list).map_err(|error| unreadable(&error))?;
+    let item = list.items.first().ok_or_else(|| RequestFailure::Status {
+        code: 404,
+        message: "no object of this name is listed".to_owned(),
+        retry_after: None,
+    })?;
+    Ok(item.get())
+}
+
+fn unreadable(error: &serde_json::Error) -> RequestFailure {
+    RequestFailure::Unreadable {
+        message: error.to_string(),
+        cut: error.is_eof(),
+    }
 }
 
 /// A name as the value of a field selector.

@@ -7,7 +7,9 @@ use kopf_runtime::{
     ChangeHandler, DaemonHandler, HandlerError, LeaderElectionSettings, On, Operator,
     ResourceHandlers, Settings, TextTest,
 };
-use kopf_tests::{Fault, RequestMatch, TestFailure, TestResult, eventually, try_eventually};
+use kopf_tests::{
+    Fault, FaultProxy, RequestMatch, TestFailure, TestResult, eventually, try_eventually,
+};
 use kube::ResourceExt as _;
 use serde_json::json;
 
@@ -348,4 +350,63 @@ async fn daemons_follow_their_filters_while_progress_is_rejected() -> TestResult
     fixture.objects.merge("denied", labels).await?;
     assert_eq!(fixture.next_report().await, "it stops");
     operator.stop().await
+}
+
+#[tokio::test]
+async fn an_object_that_may_not_be_got_is_listed_when_others_were_faster() -> TestResult {
+    let mut fixture = HandlerFixture::new("unread").await?;
+    fixture.script("create_fn", |cx| {
+        cx.patch().label("synced", "yes");
+        Ok(())
+    });
+    let user = fixture.sandbox.user("unread");
+    fixture
+        .sandbox
+        .apply(&format!(
+            "apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {{name: unread}}
+rules: [{{apiGroups: [$GROUP], resources: [widgets], verbs: [list, watch, patch]}}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {{name: unread}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: unread}}
+subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: {}}}]
+",
+            user.name()
+        ))
+        .await?;
+    let proxy = FaultProxy::start(fixture.sandbox.control_plane(), &user).await?;
+    let patches = RequestMatch::any().method(Method::PATCH).path("/widgets/");
+    proxy.once(patches, Fault::Delay(Duration::from_secs(2)));
+    let create = ChangeHandler::new("create_fn", On::create());
+    let operator = Operator::new("fixture").resource(fixture.handlers([create]));
+    let operator = fixture.run(operator, proxy.client().await?, user);
+    fixture.create("one", 1).await?;
+    fixture.next_call().await;
+    // While the write of the operator is on its way, it becomes outdated.
+    let edit = json!({"metadata": {"labels": {"edited": "yes"}}});
+    fixture.objects.merge("one", edit).await?;
+    let one = fixture.wait_until_handled("one", 1).await?;
+    assert_eq!(one.labels()["synced"], "yes");
+    assert_eq!(one.labels()["edited"], "yes");
+    operator.stop().await?;
+
+    let requests = proxy.requests().into_iter();
+    let of_one =
+        requests.filter(|it| it.uri.contains("/widgets/one") || it.uri.contains("name%3Done"));
+    let statuses: Vec<_> = of_one
+        .map(|it| (it.method, it.status.map(|it| it.as_u16())))
+        .collect();
+    let expected = [
+        (Method::PATCH, Some(409)),
+        (Method::GET, Some(403)),
+        (Method::GET, Some(200)),
+        (Method::PATCH, Some(200)),
+    ];
+    // The last handled state of the edited object is written then.
+    assert_eq!(statuses[..expected.len()], expected);
+    assert_eq!(fixture.calls_so_far(), []);
+    Ok(())
 }

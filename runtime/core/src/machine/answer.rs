@@ -105,8 +105,8 @@ impl Answer {
     #[must_use]
     pub fn read(request: &ObjectRequest<'_>, text: &str) -> Self {
         let answer = match request {
-            ObjectRequest::Get | ObjectRequest::NextState { .. } => object(text),
-            ObjectRequest::GetMetadata => metadata(text),
+            ObjectRequest::Read(_) | ObjectRequest::NextState { .. } => object(text),
+            ObjectRequest::ReadMetadata(_) => metadata(text),
             ObjectRequest::Patch { need, .. } => match need {
                 AnswerNeed::Nothing => Ok(Self::Accepted),
                 AnswerNeed::Object => object(text),
@@ -187,6 +187,7 @@ impl RequestFailure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::request::ReadVerb;
 
     fn status(code: u16) -> RequestFailure {
         RequestFailure::Status {
@@ -225,7 +226,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_ends_too_early_is_asked_for_again() {
-        let read = |text: &str| match Answer::read(&ObjectRequest::Get, text) {
+        let read = |text: &str| match Answer::read(&ObjectRequest::Read(ReadVerb::Get), text) {
             Answer::Failed(failure) => failure.meaning(),
             answer => panic!("no JSON, but {answer:?}"),
         };
@@ -242,7 +243,7 @@ mod tests {
             r#"{{"metadata": {{"uid": "u", "resourceVersion": "5", "finalizers": ["ours"],
                 "managedFields": {open}{close}}}, "spec": {open}{close}}}"#
         );
-        match Answer::read(&ObjectRequest::GetMetadata, &text) {
+        match Answer::read(&ObjectRequest::ReadMetadata(ReadVerb::Get), &text) {
             Answer::Metadata(object) => assert_eq!(object.finalizers, ["ours"]),
             answer => panic!("not read: {answer:?}"),
         }

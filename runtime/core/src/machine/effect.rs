@@ -53,6 +53,10 @@ pub enum RequestReport {
     NoStatusEndpoint,
     /// The API server accepted these fields, and did not keep them.
     NotKept(Vec<String>),
+    /// The object may not be got, for this reason, and is listed instead.
+    ListedInstead(String),
+    /// Others change the object all the time: so many writes in a row were too late.
+    Contended(u32),
     /// An edit is made again: whether it was written is unknown, for this reason.
     EditUnconfirmed(String),
 }

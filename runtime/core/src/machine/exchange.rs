@@ -11,12 +11,13 @@ use crate::{
         effect::RequestPause,
         growing_pause::GrowingPause,
         now::Now,
-        request::OnForbidden,
+        request::{OnForbidden, ReadVerb},
     },
     object::{ObjectView, resource_version::ResourceVersion},
 };
 
-const FIRST_PAUSE: Duration = Duration::from_millis(200);
+/// The first pause before a request is sent again.
+pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// The time for which a forbidden write is sent again.
@@ -29,6 +30,8 @@ pub(super) struct Exchange {
     /// The beginning of the time for which a forbidden write is sent again.
     forbidden: Option<Moment>,
     pauses: GrowingPause,
+    /// The permission that is used to read the object.
+    read_verb: ReadVerb,
     /// Whether the API server may have executed one of them without an answer.
     pub(super) unanswered: bool,
 }
@@ -45,6 +48,8 @@ pub(super) enum Exchanged {
     Rejected(String),
     LeaseEnded,
     Again(RequestPause),
+    /// The object may not be got, for this reason: it is listed instead, without a pause.
+    ListInstead(String),
 }
 
 // === impl Exchange ===
@@ -54,9 +59,15 @@ impl Exchange {
         Self {
             begun: now.steady,
             forbidden: None,
-            pauses: pauses(),
+            pauses: GrowingPause::new(FIRST_PAUSE, LONGEST_PAUSE),
+            read_verb: ReadVerb::Get,
             unanswered: false,
         }
+    }
+
+    /// How the object is read.
+    pub(super) fn read_verb(&self) -> ReadVerb {
+        self.read_verb
     }
 
     /// The next request of the same write. The time for which a forbidden one is sent again goes on:
@@ -64,8 +75,31 @@ impl Exchange {
     pub(super) fn next(&self, now: &Now) -> Self {
         Self {
             forbidden: self.forbidden,
+            read_verb: self.read_verb,
             ..Self::begin(now)
         }
+    }
+
+    /// The answer to a read. If the object may be neither got nor listed, both are tried again.
+    pub(super) fn read_answered(
+        &mut self,
+        answer: Answer,
+        uid: &str,
+        on_forbidden: OnForbidden,
+        now: &Now,
+    ) -> Exchanged {
+        if let Answer::Failed(failure) = &answer
+            && let FailureMeaning::Forbidden(reason) = failure.meaning()
+        {
+            match self.read_verb {
+                ReadVerb::Get => {
+                    self.read_verb = ReadVerb::List;
+                    return Exchanged::ListInstead(reason);
+                }
+                ReadVerb::List => self.read_verb = ReadVerb::Get,
+            }
+        }
+        self.answered(answer, uid, on_forbidden, now)
     }
 
     pub(super) fn answered(
@@ -122,9 +156,4 @@ impl Exchange {
             }
         }
     }
-}
-
-/// The pauses between requests for one object.
-pub(super) fn pauses() -> GrowingPause {
-    GrowingPause::new(FIRST_PAUSE, LONGEST_PAUSE)
 }

@@ -37,7 +37,7 @@ use crate::{
         reconcile::ReconcileRules,
         release::{ObjectRelease, ReleaseResult},
         request::ObjectRequest,
-        write::{self, ObjectWrite},
+        write::{self, Contention, ObjectWrite},
     },
     object::{ObjectView, finalizer, patch::ObjectPatch},
     outcome::{Consequence, Outcome},
@@ -368,6 +368,8 @@ pub struct ObjectMachine<'o, K> {
     left: Option<LeaveReason>,
     /// The digest of the state, if we write to the object very often.
     digest: Option<StateDigest>,
+    /// The conflicts of the last writes, none of which was made.
+    contention: Contention,
     phase: Phase<'o, K>,
 }
 
@@ -449,6 +451,7 @@ impl<'o, K> ObjectMachine<'o, K> {
             has_begun_turns: false,
             left: None,
             digest: None,
+            contention: Contention::default(),
             phase: Phase::Idle,
         }
     }

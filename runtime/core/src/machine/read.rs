@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::machine::{
     answer::Answer,
-    effect::{RequestEffect, RequestMachine},
+    effect::{RequestEffect, RequestMachine, RequestReport},
     exchange::{Exchange, Exchanged},
     now::Now,
     request::{ObjectRequest, OnForbidden},
@@ -53,9 +53,14 @@ impl RequestMachine for ObjectRead<'_> {
             return RequestEffect::Send;
         };
         let on_forbidden = OnForbidden::RetryForEver;
-        let exchanged = self.exchange.answered(answer, self.uid, on_forbidden, now);
+        let exchanged = self
+            .exchange
+            .read_answered(answer, self.uid, on_forbidden, now);
         RequestEffect::Done(match exchanged {
             Exchanged::Again(pause) => return RequestEffect::Wait(pause),
+            Exchanged::ListInstead(reason) => {
+                return RequestEffect::Report(RequestReport::ListedInstead(reason));
+            }
             Exchanged::Object(object) => ReadResult::Object(object),
             Exchanged::Gone => ReadResult::Gone,
             Exchanged::LeaseEnded => ReadResult::LeaseEnded,
@@ -68,6 +73,6 @@ impl RequestMachine for ObjectRead<'_> {
     }
 
     fn request(&self) -> ObjectRequest<'_> {
-        ObjectRequest::Get
+        ObjectRequest::Read(self.exchange.read_verb())
     }
 }

@@ -4,10 +4,11 @@ use serde_json::{Value, json};
 
 use crate::machine::{
     answer::{Answer, ReleasableMetadata},
-    effect::{RequestEffect, RequestMachine},
+    effect::{RequestEffect, RequestMachine, RequestReport},
     exchange::{Exchange, Exchanged},
     now::Now,
     request::{AnswerNeed, ObjectRequest, OnForbidden, PatchContent, PatchEndpoint},
+    write::Contention,
 };
 
 /// The removal of our finalizer from an object that is nested too deep to be read.
@@ -19,6 +20,7 @@ pub struct ObjectRelease<'o> {
     phase: ReleasePhase,
     /// The version for which the removal failed already.
     tried: Option<String>,
+    contention: Contention,
 }
 
 /// The result of a release.
@@ -50,6 +52,7 @@ impl<'o> ObjectRelease<'o> {
             exchange: Exchange::begin(now),
             phase: ReleasePhase::Reading,
             tried: None,
+            contention: Contention::default(),
         }
     }
 
@@ -71,21 +74,32 @@ impl<'o> ObjectRelease<'o> {
     }
 
     fn answered(&mut self, answer: Answer, now: &Now) -> Option<RequestEffect<ReleaseResult>> {
-        let on_forbidden = match self.phase {
-            ReleasePhase::Reading => OnForbidden::RetryForEver,
-            ReleasePhase::Writing { .. } => OnForbidden::RetryForMinute { ends_at_stop: true },
+        let exchanged = match self.phase {
+            ReleasePhase::Reading => {
+                let on_forbidden = OnForbidden::RetryForEver;
+                self.exchange
+                    .read_answered(answer, self.uid, on_forbidden, now)
+            }
+            ReleasePhase::Writing { .. } => {
+                let on_forbidden = OnForbidden::RetryForMinute { ends_at_stop: true };
+                self.exchange.answered(answer, self.uid, on_forbidden, now)
+            }
         };
-        let exchanged = self.exchange.answered(answer, self.uid, on_forbidden, now);
         let phase = std::mem::replace(&mut self.phase, ReleasePhase::Reading);
         let result = match (phase, exchanged) {
             (phase, Exchanged::Again(pause)) => {
                 self.phase = phase;
                 return Some(RequestEffect::Wait(pause));
             }
+            (phase, Exchanged::ListInstead(reason)) => {
+                self.phase = phase;
+                let report = RequestReport::ListedInstead(reason);
+                return Some(RequestEffect::Report(report));
+            }
             (ReleasePhase::Reading, Exchanged::Metadata(object)) => match self.removal(object) {
                 Some(removal) => {
                     self.phase = removal;
-                    self.exchange = Exchange::begin(now);
+                    self.exchange = self.exchange.next(now);
                     return None;
                 }
                 None => ReleaseResult::Left,
@@ -98,8 +112,8 @@ impl<'o> ObjectRelease<'o> {
                 Exchanged::Conflict | Exchanged::Rejected(_),
             ) if self.tried.as_ref() != Some(&version) => {
                 self.tried = Some(version);
-                self.exchange = Exchange::begin(now);
-                return None;
+                self.exchange = self.exchange.next(now);
+                return self.contention.count(now).map(RequestEffect::Wait);
             }
             (_, Exchanged::Conflict) => {
                 ReleaseResult::Rejected("another writer changed the object meanwhile".to_owned())
@@ -130,12 +144,85 @@ impl RequestMachine for ObjectRelease<'_> {
 
     fn request(&self) -> ObjectRequest<'_> {
         match &self.phase {
-            ReleasePhase::Reading => ObjectRequest::GetMetadata,
+            ReleasePhase::Reading => ObjectRequest::ReadMetadata(self.exchange.read_verb()),
             ReleasePhase::Writing { patch, .. } => ObjectRequest::Patch {
                 endpoint: PatchEndpoint::Object,
                 content: PatchContent::Json(patch),
                 need: AnswerNeed::Nothing,
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::machine::{answer::RequestFailure, request::ReadVerb};
+
+    fn status(code: u16) -> Answer {
+        Answer::Failed(RequestFailure::Status {
+            code,
+            message: "no".to_owned(),
+            retry_after: None,
+        })
+    }
+
+    fn held(version: usize) -> Answer {
+        Answer::Metadata(ReleasableMetadata {
+            uid: "u".to_owned(),
+            resource_version: version.to_string(),
+            deletion_timestamp: Some("2020-01-01T00:00:00Z".to_owned()),
+            finalizers: vec!["ours".to_owned()],
+        })
+    }
+
+    /// Plays a release; returns the pauses in milliseconds, the reads, and its result.
+    fn play(
+        answers: impl IntoIterator<Item = Answer>,
+    ) -> (Vec<u128>, Vec<ReadVerb>, ReleaseResult) {
+        let now = Now {
+            wall: Timestamp::UNIX_EPOCH,
+            steady: Duration::ZERO,
+            seed: u64::MAX,
+            stopping: false,
+            running: true,
+            epoch: 0,
+        };
+        let mut release = ObjectRelease::new("u", "ours", &now);
+        let (mut answers, mut answer) = (answers.into_iter(), None);
+        let (mut pauses, mut reads) = (Vec::new(), Vec::new());
+        loop {
+            match release.step(answer.take(), &now) {
+                RequestEffect::Send => {
+                    if let ObjectRequest::ReadMetadata(verb) = release.request() {
+                        reads.push(verb);
+                    }
+                    answer = answers.next();
+                }
+                RequestEffect::Wait(pause) => pauses.push(pause.pause.as_millis()),
+                RequestEffect::Report(_) => {}
+                RequestEffect::Done(result) => return (pauses, reads, result),
+            }
+        }
+    }
+
+    #[test]
+    fn a_release_for_which_others_are_faster_is_repeated_with_growing_pauses() {
+        let conflicts = (5..9).flat_map(|version| [held(version), status(422)]);
+        let (pauses, reads, result) = play(conflicts.chain([held(9), Answer::Accepted]));
+        assert_eq!(pauses, [200, 400, 800]);
+        assert_eq!(reads.len(), 5);
+        assert_eq!(result, ReleaseResult::Released);
+    }
+
+    #[test]
+    fn an_object_that_may_not_be_got_is_listed_and_released() {
+        let (_, reads, result) = play([status(403), held(5), Answer::Accepted]);
+        assert_eq!(reads, [ReadVerb::Get, ReadVerb::List]);
+        assert_eq!(result, ReleaseResult::Released);
     }
 }

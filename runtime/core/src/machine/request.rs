@@ -6,9 +6,9 @@ use serde_json::Value;
 #[derive(Clone, Copy, Debug)]
 pub enum ObjectRequest<'a> {
     /// Read the newest state.
-    Get,
+    Read(ReadVerb),
     /// Read a few fields of the newest state, however deep the others are nested.
-    GetMetadata,
+    ReadMetadata(ReadVerb),
     /// Read the first state after this version.
     NextState {
         /// The resource version.
@@ -23,6 +23,16 @@ pub enum ObjectRequest<'a> {
         /// The part of the answer that is needed.
         need: AnswerNeed<'a>,
     },
+}
+
+/// The permission that a read of one object needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadVerb {
+    /// `get`: the object itself.
+    Get,
+    /// `list`: the objects of its name. An operator that watches objects may list them, even if it
+    /// may not get them.
+    List,
 }
 
 /// The endpoint of an object that a patch is sent to.

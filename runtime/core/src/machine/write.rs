@@ -4,10 +4,13 @@
 //! computed anew after a conflict. Each endpoint takes its own part of the edits once, so an edit
 //! need not be idempotent.
 
+mod contention;
 mod edits;
 mod guard;
 mod merge;
 mod part;
+
+pub(super) use contention::Contention;
 
 use std::{fmt, sync::Arc};
 
@@ -17,8 +20,7 @@ use crate::{
     machine::{
         answer::Answer,
         effect::{RequestEffect, RequestMachine, RequestPause, RequestReport},
-        exchange::{self, Exchange, Exchanged},
-        growing_pause::GrowingPause,
+        exchange::{Exchange, Exchanged},
         now::Now,
         pruned_fields,
         request::{
@@ -123,8 +125,7 @@ pub struct ObjectWrite<'o> {
     edited: Option<Arc<Value>>,
     part: usize,
     exchange: Exchange,
-    conflicts: u32,
-    pauses: GrowingPause,
+    contention: Contention,
     pause: Option<RequestPause>,
     report: Option<RequestReport>,
     phase: WritePhase,
@@ -225,8 +226,7 @@ impl<'o> ObjectWrite<'o> {
             edited: None,
             part: 0,
             exchange: Exchange::begin(now),
-            conflicts: 0,
-            pauses: exchange::pauses(),
+            contention: Contention::default(),
             pause: None,
             report: None,
             phase: WritePhase::Begin,
@@ -238,6 +238,17 @@ impl<'o> ObjectWrite<'o> {
     pub fn with_progress(mut self, persistence: &'o Persistence) -> Self {
         self.persistence = Some(persistence);
         self
+    }
+
+    /// The conflicts of the writes before it, which were not made.
+    pub(super) fn contending(mut self, contention: Contention) -> Self {
+        self.contention = contention;
+        self
+    }
+
+    /// The conflicts so far.
+    pub(super) fn contention(&self) -> &Contention {
+        &self.contention
     }
 
     /// The patch was made for an earlier state, and was not accepted then: it is adapted to what
@@ -289,19 +300,6 @@ impl<'o> ObjectWrite<'o> {
         }
         self.body = parts.body;
         self.noted = parts.noted;
-    }
-
-    /// The rest is sent without a test of the version: it may replace notes that another operator has
-    /// written for its records.
-    fn mark_unchecked(&mut self) {
-        let marked = self.persistence.zip(self.body.as_ref());
-        let marked = marked.and_then(|(persistence, body)| {
-            let overtaken = self.overtaken(persistence, &self.known);
-            overtaken.unchecked_notes(body)
-        });
-        if let (Some(body), Some(marked)) = (&mut self.body, marked) {
-            apply_merge(body, &Value::Object(marked.merge_patch().clone()));
-        }
     }
 
     /// Adds what the parts need besides; returns whether they need anything.
@@ -363,17 +361,10 @@ impl<'o> ObjectWrite<'o> {
         self.phase = WritePhase::Done(Some(result));
     }
 
-    /// Waits before the newer state is read, from the second conflict on. A pause between that and
-    /// the write would make an object that others write all the time look unwritable.
+    /// Waits before the newer state is read, from the second conflict on.
     fn pause_after_conflict(&mut self, now: &Now) {
-        if self.conflicts > 0 {
-            self.pause = Some(RequestPause {
-                pause: self.pauses.next(None, now.chance()),
-                ends_at_stop: false,
-                failure: None,
-            });
-        }
-        self.conflicts = self.conflicts.saturating_add(1);
+        self.pause = self.contention.count(now);
+        self.report = self.contention.report();
     }
 
     fn answered(&mut self, answer: Answer, now: &Now) {
@@ -382,7 +373,6 @@ impl<'o> ObjectWrite<'o> {
             WritePhase::NewerForStatus
             | WritePhase::NewerForEdit { .. }
             | WritePhase::IsEdited { .. } => OnForbidden::RetryForEver,
-            // A forbidden object is one that exists.
             WritePhase::IsStatusServed | WritePhase::Rejected(_) | WritePhase::Conflict => {
                 OnForbidden::Reject
             }
@@ -394,9 +384,20 @@ impl<'o> ObjectWrite<'o> {
         {
             return self.end(Ok(WriteResult::Unchanged));
         }
-        let answer = match self.exchange.answered(answer, self.uid, on_forbidden, now) {
+        let is_read = matches!(self.request(), ObjectRequest::Read(_));
+        let exchanged = match is_read {
+            true => self
+                .exchange
+                .read_answered(answer, self.uid, on_forbidden, now),
+            false => self.exchange.answered(answer, self.uid, on_forbidden, now),
+        };
+        let answer = match exchanged {
             Exchanged::Again(pause) => {
                 self.pause = Some(pause);
+                return;
+            }
+            Exchanged::ListInstead(reason) => {
+                self.report = Some(RequestReport::ListedInstead(reason));
                 return;
             }
             Exchanged::LeaseEnded => return self.end(Ok(WriteResult::LeaseEnded)),
@@ -435,14 +436,22 @@ impl<'o> ObjectWrite<'o> {
 
     /// Another writer was faster, so this write is not made.
     fn outdated(&mut self, newer: Arc<Value>) {
-        self.end(if version(&newer) == version(&self.known) {
-            // Not the API server has found this conflict, but a webhook, which may do so forever.
-            Err(Error::Rejected(
-                "a conflict is reported, but there is no newer state".to_owned(),
-            ))
-        } else {
-            Ok(WriteResult::Outdated(newer))
-        });
+        match version(&newer) == version(&self.known) {
+            true => self.reject_conflict(),
+            false => self.end(Ok(WriteResult::Outdated(newer))),
+        }
+    }
+
+    /// Not the API server has found this conflict, but a webhook, which may do so forever.
+    fn reject_conflict(&mut self) {
+        let reason = "a conflict is reported, but there is no newer state".to_owned();
+        self.end(Err(Error::Rejected(reason)));
+    }
+
+    /// Whether a write that is repeated after conflicts meets another one though it has tested the
+    /// version of the newest state.
+    fn is_conflict_unfounded(&self, tested: Option<&str>, newer: &Value) -> bool {
+        self.contention.is_long() && tested == version(newer)
     }
 
     /// There is no newer state of the object.
@@ -501,6 +510,10 @@ impl<'o> ObjectWrite<'o> {
             }
             None => WriteResult::Unchanged,
         }
+    }
+
+    fn read(&self) -> ObjectRequest<'_> {
+        ObjectRequest::Read(self.exchange.read_verb())
     }
 
     fn need<'a>(&'a self, patch: &'a Value) -> AnswerNeed<'a> {
@@ -584,7 +597,7 @@ impl RequestMachine for ObjectWrite<'_> {
             | WritePhase::Conflict
             | WritePhase::NewerForEdit { .. }
             | WritePhase::Begin
-            | WritePhase::Done(_) => return ObjectRequest::Get,
+            | WritePhase::Done(_) => return self.read(),
         };
         match patch {
             Some(patch) => ObjectRequest::Patch {
@@ -592,7 +605,7 @@ impl RequestMachine for ObjectWrite<'_> {
                 content: PatchContent::Merge(patch),
                 need: self.need(expected.unwrap_or(patch)),
             },
-            None => ObjectRequest::Get,
+            None => self.read(),
         }
     }
 }

@@ -132,26 +132,6 @@ impl OvertakenWrite<'_> {
         ObjectView::new(self.newer).uid().unwrap_or_default()
     }
 
-    /// The notes of a part of the write that tests no version: it may leave records of another
-    /// operator whose notes it replaces, and that operator may have removed the notes of records
-    /// that the part has.
-    #[must_use]
-    pub fn unchecked_notes(&self, part: &Value) -> Option<ObjectPatch> {
-        let progress = &self.persistence.progress;
-        let view = ObjectView::new(self.newer);
-        let written = merged(self.newer, [Some(part)]);
-        let written = ObjectView::new(&written);
-        let ours = progress.fetch_handled_states(written)?;
-        let base = self.base_after(self.noted);
-        let notes = HandledStates::decode(&ours, &base, self.salt())?;
-        let is_written = |id: &HandlerId| progress.fetch(id, written) != progress.fetch(id, view);
-        let is_needed = match progress.fetch_handled_states(view) == Some(ours) {
-            true => notes.ids().any(is_written),
-            false => !notes.is_unchecked(),
-        };
-        is_needed.then(|| self.stored(&notes.unchecked(), &base, written))
-    }
-
     /// The records of another operator that a part of the write must not replace or remove.
     ///
     /// A handler that has ended there since, and not here, has ended, if a note that can be read

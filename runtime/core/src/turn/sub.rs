@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
-    handled_states::{HandledStates, RecordStamp},
+    handled_states::HandledStates,
     handler::{HandlerId, HandlerSpec},
     object::path::FieldPath,
     outcome::Outcome,
@@ -58,15 +58,10 @@ impl SubTurn {
                 .cloned()
                 .collect()
         });
-        // Another operator has called these sub-handlers, and what it noted may be replaced.
-        let is_unknown = |id: &HandlerId| {
-            let record = input.persistence.progress.fetch(id, input.view());
-            let stamp = record.as_ref().and_then(RecordStamp::of);
-            stamp.is_some_and(|stamp| handled.state(id, stamp).is_none())
-        };
-        let is_ignored = |id: &&HandlerId| level.is_new || handled.is_unchecked() && is_unknown(id);
         let mut ignored = level.restarted.to_vec();
-        ignored.extend(owned.iter().filter(is_ignored).cloned());
+        if level.is_new {
+            ignored.extend_from_slice(&owned);
+        }
         let mut tracker = Tracker::open(
             input.change.reason,
             &owned,

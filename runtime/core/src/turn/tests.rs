@@ -7,7 +7,7 @@ use crate::{
     cause::detect::{EventKind, ObjectHistory},
     handler::filter::{FieldFilter, Filters, TextTest},
     lifecycle::Lifecycle,
-    object::{essence::Essence, finalizer::KOPF_FINALIZER, patch::apply_merge},
+    object::{finalizer::KOPF_FINALIZER, patch::apply_merge},
     outcome::{Consequence, HandlerFailure, Outcome},
 };
 
@@ -202,28 +202,6 @@ fn a_handler_whose_note_is_for_another_base_is_called_again() {
 }
 
 #[test]
-fn a_handler_whose_note_another_operator_may_have_replaced_is_called_again() {
-    let record = json!({"started": "2020-01-01T00:00:00+00:00",
-        "stopped": "2020-01-01T00:00:05+00:00", "purpose": "create", "retries": 2, "success": true});
-    let due = |base: &str, unchecked: bool, retries: u32| {
-        let notes = json!({"base": base, "states": [{"merge": {"spec": {"x": 1}}}], "unchecked": unchecked,
-            "handlers": {"field/spec.x": ["2020-01-01T00:00:05+00:00", retries, 0, false]}});
-        let body = json!({"spec": {"x": 1}, "metadata": {"annotations": {
-            format!("{KOPF}/field.spec.x"): record.to_string(),
-            format!("{KOPF}/last-seen-states"): notes.to_string(),
-        }}});
-        let field = HandlerSpec::for_field("field", Trigger::Field, "spec.x".into());
-        let cycle = handle(&input(vec![field], body, EventKind::Changed));
-        cycle.due(&Lifecycle::AllAtOnce, 0, now()).len()
-    };
-    for base in ["", "other"] {
-        assert_eq!(due(base, true, 1), 1);
-        assert_eq!(due(base, false, 1), 0, "Kopf has called the handler since");
-    }
-    assert_eq!(due("", true, 2), 0, "its note is still there");
-}
-
-#[test]
 fn a_sub_handler_whose_note_is_for_another_base_is_called_again_with_its_parent() {
     let record = |subs: &[&str]| {
         json!({"started": "2020-01-01T00:00:00+00:00", "stopped": "2020-01-01T00:00:05+00:00",
@@ -249,8 +227,7 @@ fn a_sub_handler_whose_note_is_for_another_base_is_called_again_with_its_parent(
     assert_eq!(sub.due(&Lifecycle::AllAtOnce, 0, now()).len(), 1);
 }
 
-/// Whether a sub-handler is called in two turns of its parent, whose record does not name it any more:
-/// a write without a test of the version has replaced the one of another operator.
+/// Whether a sub-handler is called in two turns of its parent, whose record does not name it.
 fn calls_of_unnamed_sub(notes: &Value) -> [bool; 2] {
     let parent = json!({"started": "2020-01-01T00:00:00+00:00", "purpose": "update", "retries": 1});
     calls_of_sub(&json!({
@@ -305,23 +282,6 @@ fn a_sub_handler_that_only_notes_of_another_operator_name_is_called_again() {
     let notes = json!({"base": "other", "states": [{"merge": {"spec": {"x": 0}}}],
         "handlers": {"parent/one": ["2020-01-01T00:00:05+00:00", 1, 0, false]}});
     assert_eq!(calls_of_unnamed_sub(&notes), [false, true]);
-}
-
-#[test]
-fn a_sub_handler_whose_note_another_operator_may_have_replaced_is_called_again() {
-    let fingerprint = HandledStates::default().encode(
-        &Baseline::Known(Essence::from_value(json!({"spec": {"x": 0}}))),
-        "",
-        1_000,
-    );
-    for text in [fingerprint, json!({"base": "other"}).to_string()] {
-        let mut notes: Value = serde_json::from_str(&text).expect("JSON");
-        notes["states"] = json!([{"merge": {"spec": {"x": 0}}}]);
-        notes["handlers"] = json!({"other": ["2020-01-01T00:00:05+00:00", 1, 0, false]});
-        assert_eq!(calls_of_unnamed_sub(&notes), [false, false], "Kopf");
-        notes["unchecked"] = true.into();
-        assert_eq!(calls_of_unnamed_sub(&notes), [true, false]);
-    }
 }
 
 #[test]

@@ -206,24 +206,18 @@ impl Tracker {
         self.record(id).and_then(RecordStamp::of)
     }
 
-    /// The handlers that finished on a state which is not known: their notes cannot be read, or
-    /// another operator has replaced them without a test of the version.
+    /// The handlers that finished on a state which is not known, as their notes cannot be read.
     pub(crate) fn unknown_ends(
         &self,
-        known: Option<&HandledStates>,
         unreadable: Option<&HandledStates>,
     ) -> BTreeMap<HandlerId, RecordStamp> {
-        let Some(notes) = unreadable.or(known) else {
+        let Some(notes) = unreadable else {
             return BTreeMap::new();
-        };
-        let is_unknown = |id: &HandlerId, stamp| {
-            let is_noted = |notes: &HandledStates| notes.state(id, stamp).is_some();
-            unreadable.is_some_and(is_noted) || notes.is_unchecked() && !known.is_some_and(is_noted)
         };
         self.tracked
             .iter()
             .filter_map(|it| Some((&it.id, RecordStamp::of(&it.record)?)))
-            .filter(|(id, stamp)| is_unknown(id, *stamp))
+            .filter(|(id, stamp)| notes.state(id, *stamp).is_some())
             .map(|(id, stamp)| (id.clone(), stamp))
             .collect()
     }

@@ -371,12 +371,12 @@ impl Simulation {
                     None => return true,
                 }
             }
-            ObjectEffect::Send(ObjectRequest::Get) => {
+            ObjectEffect::Send(ObjectRequest::Read(_)) => {
                 ObjectInput::Answer(Answer::Object(Arc::new(self.body.clone())))
             }
-            ObjectEffect::Send(ObjectRequest::NextState { .. } | ObjectRequest::GetMetadata) => {
-                ObjectInput::Answer(Answer::Failed(status(410)))
-            }
+            ObjectEffect::Send(
+                ObjectRequest::NextState { .. } | ObjectRequest::ReadMetadata(_),
+            ) => ObjectInput::Answer(Answer::Failed(status(410))),
             ObjectEffect::Wait(pause) => {
                 self.now = time::after(self.now, pause.pause);
                 ObjectInput::Continue

@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_core::machine::answer::{Answer, RequestFailure};
-use kopf_core::machine::request::{AnswerNeed, ObjectRequest, PatchContent, PatchEndpoint};
+use kopf_core::machine::request::{
+    AnswerNeed, ObjectRequest, PatchContent, PatchEndpoint, ReadVerb,
+};
 
-use crate::server::{AnswerBody, ApiAnswer, Endpoint, SimulatedPatch, Verb};
+use crate::server::{AnswerBody, ApiAnswer, Endpoint, ListOptions, SimulatedPatch, Verb};
 use crate::world::CallOutcome;
 
 /// The part of a request that its answer is read for.
@@ -21,7 +23,13 @@ pub(crate) enum AnswerUse {
 pub(crate) fn verb(request: &ObjectRequest<'_>, name: &Arc<str>) -> Option<Verb> {
     let name = Arc::clone(name);
     Some(match request {
-        ObjectRequest::Get | ObjectRequest::GetMetadata => Verb::Get { name },
+        ObjectRequest::Read(verb) | ObjectRequest::ReadMetadata(verb) => match verb {
+            ReadVerb::Get => Verb::Get { name },
+            ReadVerb::List => Verb::List(ListOptions {
+                fields: Some(format!("metadata.name={name}")),
+                ..ListOptions::default()
+            }),
+        },
         ObjectRequest::NextState { .. } => return None,
         ObjectRequest::Patch {
             endpoint, content, ..
@@ -41,13 +49,13 @@ pub(crate) fn verb(request: &ObjectRequest<'_>, name: &Arc<str>) -> Option<Verb>
 
 fn answer_use(request: &ObjectRequest<'_>) -> AnswerUse {
     match request {
-        ObjectRequest::Get
+        ObjectRequest::Read(_)
         | ObjectRequest::NextState { .. }
         | ObjectRequest::Patch {
             need: AnswerNeed::Object,
             ..
         } => AnswerUse::Object,
-        ObjectRequest::GetMetadata | ObjectRequest::Patch { .. } => AnswerUse::Text,
+        ObjectRequest::ReadMetadata(_) | ObjectRequest::Patch { .. } => AnswerUse::Text,
     }
 }
 
@@ -60,12 +68,26 @@ pub(crate) fn answer(request: &ObjectRequest<'_>, outcome: CallOutcome) -> Answe
         }
         CallOutcome::TimedOut => return Answer::Failed(RequestFailure::TimedOut),
     };
-    match answer.body {
-        AnswerBody::Object(object) if answer.code < 300 => match answer_use(request) {
-            AnswerUse::Object => Answer::Object(object),
-            AnswerUse::Text => Answer::read(request, &object.to_string()),
+    let object = match answer.body {
+        AnswerBody::Object(object) if answer.code < 300 => object,
+        AnswerBody::List(list) => match list.items.into_iter().next() {
+            Some(object) => object,
+            None => return Answer::Failed(not_listed()),
         },
-        _ => Answer::Failed(failure(&answer)),
+        _ => return Answer::Failed(failure(&answer)),
+    };
+    match answer_use(request) {
+        AnswerUse::Object => Answer::Object(object),
+        AnswerUse::Text => Answer::read(request, &object.to_string()),
+    }
+}
+
+/// A list by a name that no object has.
+fn not_listed() -> RequestFailure {
+    RequestFailure::Status {
+        code: 404,
+        message: "no object of this name is listed".to_owned(),
+        retry_after: None,
     }
 }
 

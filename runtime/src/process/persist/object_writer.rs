@@ -132,6 +132,13 @@ impl ObjectWriter<'_> {
                 "written, but not kept by the API server: {}; does the schema know these fields?",
                 fields.join(", ")
             ),
+            RequestReport::ListedInstead(reason) => warn!(
+                "the object is read by a list of its name, which costs another request: {reason}"
+            ),
+            RequestReport::Contended(times) => warn!(
+                "not written yet: others have changed the object {times} times between a read and \
+                 the write; trying again"
+            ),
             RequestReport::EditUnconfirmed(reason) => {
                 warn!("an edit is made again: whether it was written is unknown, as {reason}")
             }

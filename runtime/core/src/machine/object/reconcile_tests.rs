@@ -204,7 +204,7 @@ impl Owner {
                     retry_after: None,
                 }))
             }
-            ObjectEffect::Send(ObjectRequest::Get) => {
+            ObjectEffect::Send(ObjectRequest::Read(_)) => {
                 ObjectInput::Answer(Answer::Object(Arc::new(self.object.clone())))
             }
             ObjectEffect::Send(ObjectRequest::Patch { content, .. }) => self.write(content),

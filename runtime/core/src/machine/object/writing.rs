@@ -159,7 +159,8 @@ impl<K> ObjectMachine<'_, K> {
             cycle,
         };
         let write = ObjectWrite::new(self.rules.uid, &current, write.patch, rules, now)
-            .with_progress(self.rules.persistence);
+            .with_progress(self.rules.persistence)
+            .contending(std::mem::take(&mut self.contention));
         let write = match &writing.purpose {
             WritePurpose::Record(unwritten) => write.made_for(&unwritten.made_for),
             WritePurpose::Effects { .. } | WritePurpose::Reconcile(_) => write,
@@ -193,6 +194,9 @@ impl<K> ObjectMachine<'_, K> {
             }
             result => result,
         };
+        if let Ok(WriteResult::Outdated(_)) = &result {
+            self.contention = write.contention().clone();
+        }
         // The next turn finds the cycle that another operator has begun since.
         let cycle = cycle.filter(|_| !write.is_progress_dropped());
         match (result, purpose) {

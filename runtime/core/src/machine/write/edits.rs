@@ -88,6 +88,9 @@ impl ObjectWrite<'_> {
         if self.rules.on_conflict == OnConflict::Report {
             return self.outdated(newer);
         }
+        if self.is_conflict_unfounded(version(&self.known), &newer) {
+            return self.reject_conflict();
+        }
         // Without a newer version nothing was written, and no state follows that would show it.
         if !unanswered || version(&newer) == version(&self.known) || planted!(EditMadeTwice) {
             return self.edit_again(newer, now);

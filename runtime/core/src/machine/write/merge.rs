@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::{
-    ObjectWrite, OnConflict, ReadBack, WriteAnswer, WritePhase, WriteResult, dropped,
+    Contention, ObjectWrite, OnConflict, ReadBack, WriteAnswer, WritePhase, WriteResult, dropped,
     guard::{guard, joined, unguard},
     version,
 };
@@ -13,9 +13,6 @@ use crate::{
     machine::{effect::RequestReport, exchange::Exchanged, now::Now},
     object::patch::apply_merge,
 };
-
-/// The conflicts of a merge patch after which the version is not compared any more.
-pub(super) const MOST_CONFLICTS: u32 = 5;
 
 // === impl ObjectWrite ===
 
@@ -55,14 +52,7 @@ impl ObjectWrite<'_> {
 
     /// Makes the API server compare the uid and the version before it merges the patch: a request
     /// that it executes long after its client has given up must not undo what was written since.
-    ///
-    /// An object that others write all the time would never be written: after some conflicts only
-    /// the uid is compared.
-    pub(super) fn guard_body(&mut self, version: Option<&str>) {
-        let version = version.filter(|_| self.conflicts < MOST_CONFLICTS);
-        if version.is_none() {
-            self.mark_unchecked();
-        }
+    fn guard_body(&mut self, version: Option<&str>) {
         let version = version.filter(|_| !planted!(BodyTestsNoVersion));
         if let Some(body) = &mut self.body {
             guard(body, self.uid, version);
@@ -101,25 +91,31 @@ impl ObjectWrite<'_> {
 
     pub(super) fn status_written(&mut self, answer: WriteAnswer, now: &Now) {
         self.complete_in_any_case();
-        self.conflicts = 0;
+        self.contention = Contention::default();
         self.status_answer = Some(answer);
         self.status.iter_mut().for_each(unguard);
         self.go_on_with_body(now);
     }
 
     pub(super) fn newer_for_status(&mut self, answer: Exchanged, now: &Now) {
-        if let Exchanged::Object(newer) = &answer {
-            if self.rules.on_conflict == OnConflict::Report {
-                return self.outdated(Arc::clone(newer));
-            }
-            self.adapt_progress(newer);
+        let newer = match answer {
+            Exchanged::Object(newer) => newer,
+            failure => return self.not_read(failure),
+        };
+        if self.rules.on_conflict == OnConflict::Report {
+            return self.outdated(newer);
         }
-        match (answer, &mut self.status) {
-            (Exchanged::Object(newer), Some(status)) => {
+        let tested = self.status.as_ref().and_then(version);
+        if self.is_conflict_unfounded(tested, &newer) {
+            return self.reject_conflict();
+        }
+        self.adapt_progress(&newer);
+        match &mut self.status {
+            Some(status) => {
                 guard(status, self.uid, version(&newer));
                 self.send(WritePhase::Status, now);
             }
-            (failure, _) => self.not_read(failure),
+            None => self.go_on_with_body(now),
         }
     }
 
@@ -155,23 +151,23 @@ impl ObjectWrite<'_> {
 
     /// Writes the merge patch on top of the newer state, unless conflicts are reported.
     pub(super) fn newer_for_body(&mut self, answer: Exchanged, now: &Now) {
-        let newer = match (answer, self.rules.on_conflict) {
-            (Exchanged::Object(newer), OnConflict::Report) => return self.outdated(newer),
-            (failure, OnConflict::Report) => return self.not_read(failure),
-            (Exchanged::Gone, OnConflict::Repeat) => return self.end(Ok(WriteResult::Gone)),
-            (Exchanged::Object(newer), OnConflict::Repeat) => Some(newer),
-            // It exists, and cannot be read.
-            _ => None,
+        let newer = match answer {
+            Exchanged::Object(newer) => newer,
+            failure => return self.not_read(failure),
         };
-        if let Some(newer) = &newer {
-            self.adapt_progress(newer);
-            if self.body.is_none() {
-                self.known = Arc::clone(newer);
-                return self.finish(None);
-            }
+        if self.rules.on_conflict == OnConflict::Report {
+            return self.outdated(newer);
         }
-        let version = newer.as_deref().and_then(version).map(str::to_owned);
-        self.guard_body(version.as_deref());
+        let tested = self.body.as_ref().and_then(version);
+        if self.is_conflict_unfounded(tested, &newer) {
+            return self.reject_conflict();
+        }
+        self.adapt_progress(&newer);
+        if self.body.is_none() {
+            self.known = newer;
+            return self.finish(None);
+        }
+        self.guard_body(version(&newer));
         self.send(WritePhase::Body, now);
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::{merge::MOST_CONFLICTS, *};
-use crate::machine::answer::RequestFailure;
+use super::*;
+use crate::machine::{answer::RequestFailure, request::ReadVerb};
 
 /// What the write did, one line each.
 struct Played {
@@ -136,8 +136,9 @@ fn play_write(mut write: ObjectWrite<'_>, answers: impl IntoIterator<Item = Answ
 
 fn line(request: &ObjectRequest<'_>) -> String {
     match request {
-        ObjectRequest::Get => "get".to_owned(),
-        ObjectRequest::GetMetadata => "get metadata".to_owned(),
+        ObjectRequest::Read(ReadVerb::Get) => "get".to_owned(),
+        ObjectRequest::Read(ReadVerb::List) => "list".to_owned(),
+        ObjectRequest::ReadMetadata(verb) => format!("{verb:?} of the metadata"),
         ObjectRequest::NextState { after } => format!("next after {after}"),
         ObjectRequest::Patch {
             endpoint, content, ..
@@ -321,7 +322,7 @@ fn a_forbidden_write_ends_though_others_change_the_object_meanwhile() {
         match write.step(answer.take(), &now) {
             RequestEffect::Send => {
                 answer = Some(match (write.request(), number % 7) {
-                    (ObjectRequest::Get, _) => accepted(version, &json!({})),
+                    (ObjectRequest::Read(_), _) => accepted(version, &json!({})),
                     (_, 0) => {
                         version += 1;
                         status(409)
@@ -578,22 +579,92 @@ fn a_merge_patch_that_lost_against_another_writer_is_written_on_top_of_its_state
 }
 
 #[test]
-fn an_object_that_others_write_all_the_time_is_written_in_the_end() {
-    let answers: Vec<Answer> = most_conflicts()
-        .chain([accepted(99, &json!({"spec": {"b": 2}}))])
-        .collect();
+fn an_object_that_others_write_all_the_time_is_written_for_its_newest_version() {
+    let done = accepted(99, &json!({"spec": {"b": 2}}));
+    let answers: Vec<Answer> = conflicts(20).chain([done]).collect();
     let played = play(merge(json!({"spec": {"b": 2}})), RULES, answers);
-    let last = played.lines.last().expect("a request");
-    assert_eq!(last, r#"Object {"spec":{"b":2},"metadata":{"uid":"u"}}"#);
+    for (number, request) in requests(&played, "Object").enumerate() {
+        let version = format!(r#""resourceVersion":"{}""#, 5 + number);
+        assert!(request.contains(&version), "{request}");
+    }
+    let waits: Vec<&str> = requests(&played, "wait").collect();
+    assert_eq!(waits[..3], ["wait 200 ms", "wait 400 ms", "wait 800 ms"]);
+    assert_eq!(waits.last(), Some(&"wait 2000 ms"));
+    let reports: Vec<&str> = requests(&played, "Contended").collect();
+    assert_eq!(reports, ["Contended(8)", "Contended(16)"]);
     assert!(matches!(played.result, Ok(WriteResult::Written(_))));
 }
 
-/// The conflicts after which the version is not compared any more.
-fn most_conflicts() -> impl Iterator<Item = Answer> {
-    (0..MOST_CONFLICTS).flat_map(|round| {
-        let newer = accepted(6 + round, &json!({}));
-        [status(409), newer]
-    })
+#[test]
+fn conflicts_without_a_newer_state_are_a_rejection_in_the_end() {
+    let patches = [
+        merge(json!({"spec": {"b": 2}})),
+        merge(json!({"status": {"b": 2}})),
+        counting_edit(),
+    ];
+    for patch in patches {
+        let answers = (0..5).flat_map(|_| [status(409), accepted(5, &json!({}))]);
+        let played = play(patch, RULES, answers);
+        assert!(matches!(played.result, Err(Error::Rejected(_))));
+    }
+}
+
+/// Conflicts, each with a newer state.
+fn conflicts(count: u32) -> impl Iterator<Item = Answer> {
+    (0..count).flat_map(|round| [status(409), accepted(6 + round, &json!({}))])
+}
+
+/// The lines of a write that begin with a word.
+fn requests<'a>(played: &'a Played, word: &str) -> impl Iterator<Item = &'a str> {
+    let lines = played.lines.iter().map(String::as_str);
+    lines.filter(move |line| line.starts_with(word))
+}
+
+#[test]
+fn an_object_that_may_not_be_got_is_listed() {
+    let patches = [
+        merge(json!({"spec": {"b": 2}})),
+        merge(json!({"status": {"b": 2}})),
+        counting_edit(),
+    ];
+    for patch in patches {
+        let newer = || accepted(8, &json!({}));
+        let done = accepted(10, &json!({"spec": {"b": 2}}));
+        let answers = [
+            status(409),
+            status(403),
+            newer(),
+            status(409),
+            newer(),
+            done,
+        ];
+        let played = play(patch, RULES, answers);
+        let reads: Vec<&str> = played.lines.iter().map(String::as_str).collect();
+        assert_eq!(reads[1..4], ["get", r#"ListedInstead("no")"#, "list"]);
+        assert_eq!(reads[5..7], ["wait 200 ms", "list"]);
+        let is_patch = |line: &&String| line.contains("resourceVersion");
+        let last = played.lines.iter().rfind(is_patch).expect("a patch");
+        assert!(last.contains(r#""8""#), "{last}");
+    }
+}
+
+#[test]
+fn a_merge_patch_on_a_state_that_cannot_be_read_is_rejected() {
+    let answers = [status(409), status(403), status(403)];
+    let played = play(merge(json!({"spec": {"b": 2}})), RULES, answers);
+    assert!(matches!(played.result, Err(Error::Rejected(_))));
+}
+
+#[test]
+fn a_status_on_a_state_that_cannot_be_read_waits_for_a_permission() {
+    let (newer, done) = (accepted(8, &json!({})), accepted(9, &json!({})));
+    let answers = [status(409), status(403), status(403), newer, done];
+    let played = play(merge(json!({"status": {"b": 2}})), RULES, answers);
+    assert_eq!(
+        played.lines[1..5],
+        ["get", r#"ListedInstead("no")"#, "list", "wait 200 ms"]
+    );
+    assert_eq!(played.lines[5], "get");
 }
 
 #[test]
@@ -601,7 +672,7 @@ fn the_conflicts_of_the_status_do_not_count_for_the_rest() {
     let patch = merge(json!({"status": {"a": 1}, "spec": {"b": 2}}));
     let after_status = accepted(50, &json!({"status": {"a": 1}}));
     let after_both = accepted(51, &json!({"status": {"a": 1}, "spec": {"b": 2}}));
-    let answers: Vec<Answer> = most_conflicts().chain([after_status, after_both]).collect();
+    let answers: Vec<Answer> = conflicts(9).chain([after_status, after_both]).collect();
     let played = play(patch, RULES, answers);
     let last = played.lines.last().expect("a request");
     let tested = r#"Object {"spec":{"b":2},"metadata":{"uid":"u","resourceVersion":"50"}}"#;

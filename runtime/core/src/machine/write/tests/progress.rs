@@ -70,38 +70,6 @@ fn notes_of_an_operator_that_was_faster_stay() {
 }
 
 #[test]
-fn notes_that_may_replace_those_of_another_operator_say_so() {
-    let state = json!({"spec": {"b": 0}});
-    let mut record = finished(&[("ours", 1, state.clone())]);
-    let last_request = |patch: &Value, answers: Vec<Answer>| {
-        let newest = [accepted(9, &json!({}))];
-        let played = play(
-            merge(patch.clone()),
-            RULES,
-            answers.into_iter().chain(newest),
-        );
-        played.lines.last().expect("a request").clone()
-    };
-    let newer = || accepted(7, &finished(&[("theirs", 3, state.clone())]));
-    let conflicts = |number| (0..number).flat_map(|_| [status(409), newer()]).collect();
-    let is_marked = |patch: &Value, answers| {
-        let request = last_request(patch, answers);
-        let is_tested = request.contains("resourceVersion");
-        assert_ne!(is_tested, request.contains("unchecked"), "{request}");
-        !is_tested
-    };
-    assert!(!is_marked(&record, conflicts(1)));
-    // The object may not be read, or others write it all the time.
-    assert!(is_marked(&record, vec![status(409), status(403)]));
-    assert!(is_marked(&record, conflicts(5)));
-
-    let annotations = record["metadata"]["annotations"].as_object_mut();
-    annotations.expect("annotations").shift_remove(NOTES);
-    let request = last_request(&record, vec![status(409), status(403)]);
-    assert!(!request.contains("unchecked"), "it replaces no notes");
-}
-
-#[test]
 fn handlers_whose_notes_cannot_be_read_have_seen_an_unknown_state() {
     let state = json!({"spec": {"b": 0}});
     // The last handled state with which they can be read was rejected.
@@ -489,19 +457,4 @@ fn notes_that_are_still_there_are_not_written_again() {
     let played = play_another_purpose(&state, answers);
     let last = played.lines.last().expect("a request");
     assert!(!last.contains(NOTES), "{last}");
-}
-
-#[test]
-fn a_write_that_tests_no_version_has_the_notes_of_its_records() {
-    let state = json!({"spec": {"b": 0}});
-    // The object may not be read: another operator may have removed the notes.
-    let answers = [status(409), status(403), accepted(8, &json!({}))];
-    let played = play_another_purpose(&state, answers);
-    let last = played.lines.last().expect("a request");
-    let (_, patch) = last.split_once(' ').expect("a patch");
-    let patch: Value = serde_json::from_str(patch).expect("JSON");
-    let notes = patch["metadata"]["annotations"][NOTES].as_str();
-    let notes: Value = serde_json::from_str(notes.expect("notes")).expect("JSON");
-    assert_eq!(notes["unchecked"], true);
-    assert!(notes["handlers"]["ours"].is_array(), "{notes}");
 }
