@@ -15,7 +15,7 @@ use crate::{
         now::Now,
         request::{AnswerNeed, PatchContent},
     },
-    object::{patch::apply_merge, resource_version::ResourceVersion},
+    object::{finalizer::KOPF_FINALIZER, patch::apply_merge, resource_version::ResourceVersion},
     outcome::HandlerFailure,
 };
 
@@ -88,7 +88,7 @@ impl OneObject {
                 effect => {
                     let takes_long = matches!(
                         effect,
-                        ObjectEffect::Call { .. } | ObjectEffect::Send(ObjectRequest::Get)
+                        ObjectEffect::Call { .. } | ObjectEffect::Send(ObjectRequest::Read(_))
                     );
                     self.now.epoch += u64::from(takes_long && self.pauses);
                     perform(&effect)
@@ -134,7 +134,7 @@ fn an_event_from_before_the_deletion_does_not_call_a_handler() {
         one.memory.news = NewestSource::Gone;
         let mut reads = 0;
         let rest = one.call(batch(kind, 6), |effect| match effect {
-            ObjectEffect::Send(ObjectRequest::Get) => {
+            ObjectEffect::Send(ObjectRequest::Read(_)) => {
                 reads += 1;
                 status(404)
             }
@@ -145,12 +145,42 @@ fn an_event_from_before_the_deletion_does_not_call_a_handler() {
 }
 
 #[test]
+fn a_finalizer_for_which_others_are_faster_is_added_with_growing_pauses() {
+    let mut one = OneObject::new(&[Trigger::Delete { optional: false }]);
+    let (mut version, mut waits) = (5, Vec::new());
+    one.call(batch(EventKind::Changed, 5), |effect| match effect {
+        ObjectEffect::ParseEvent => ObjectInput::Parsed(Ok(Some(Arc::new(object(version))))),
+        ObjectEffect::Send(ObjectRequest::Read(_)) => {
+            version += 1;
+            ObjectInput::Answer(Answer::Object(Arc::new(object(version))))
+        }
+        // Others write the object each time after it is read, up to here.
+        ObjectEffect::Send(_) if version < 10 => status(422),
+        ObjectEffect::Send(_) => {
+            let mut held = object(11);
+            held["metadata"]["finalizers"] = json!([KOPF_FINALIZER]);
+            ObjectInput::Answer(Answer::Object(Arc::new(held)))
+        }
+        ObjectEffect::Wait(pause) => {
+            waits.push(pause.pause.as_millis());
+            ObjectInput::Continue
+        }
+        _ => ObjectInput::Continue,
+    });
+    assert_eq!(
+        waits,
+        [100, 200, 400, 800],
+        "no pause after the first conflict"
+    );
+}
+
+#[test]
 fn an_object_that_was_not_gone_after_all_is_handled() {
     let mut one = OneObject::new(&[Trigger::Create]);
     one.memory.news = NewestSource::Gone;
     let mut calls = 0;
     one.call(batch(EventKind::Changed, 6), |effect| match effect {
-        ObjectEffect::Send(ObjectRequest::Get) => {
+        ObjectEffect::Send(ObjectRequest::Read(_)) => {
             ObjectInput::Answer(Answer::Object(Arc::new(object(6))))
         }
         ObjectEffect::Call { .. } => {
@@ -204,7 +234,7 @@ fn a_requeue_after_a_read_that_follows_a_pause_is_handled() {
     let mut reconciled = 0;
     let mut perform = |effect: &ObjectEffect<'_, Arc<Value>>| match effect {
         // The list is older than our last write, which the API server has.
-        ObjectEffect::Send(ObjectRequest::Get) => {
+        ObjectEffect::Send(ObjectRequest::Read(_)) => {
             ObjectInput::Answer(Answer::Object(Arc::new(held.clone())))
         }
         ObjectEffect::ParseLatest => ObjectInput::Parsed(Ok(Some(Arc::new(held.clone())))),
@@ -479,7 +509,7 @@ fn a_state_that_was_read_before_a_pause_is_not_handled_after_it() {
         let mut unread = batch(EventKind::Listed, 5);
         unread.newest.iter_mut().for_each(|it| it.has_text = false);
         let rest = one.call(unread, |effect| match effect {
-            ObjectEffect::Send(ObjectRequest::Get) => {
+            ObjectEffect::Send(ObjectRequest::Read(_)) => {
                 ObjectInput::Answer(Answer::Object(Arc::new(object(5))))
             }
             ObjectEffect::Call { .. } => {
@@ -666,6 +696,25 @@ fn a_wait_ends_in_time_though_the_clock_is_set_back() {
         failing.pass(Duration::from_secs(60), -HOUR);
         assert_eq!(failing.call(BatchSummary::default()), (1, after(60)));
     }
+}
+
+#[test]
+fn a_record_with_corrected_times_is_not_a_state_that_others_restore() {
+    let mut failing = FailingHandler {
+        one: OneObject::new(&[Trigger::Create]),
+        stored: object(5),
+        by_sub_handler: false,
+    };
+    failing.pass(Duration::ZERO, 3600);
+    failing.call(batch(EventKind::Changed, 5));
+    failing.pass(Duration::from_secs(20), -3600);
+    // The object is written so often that its states are remembered.
+    for _ in 0..20 {
+        failing.one.memory.count_write(None, &failing.one.now);
+    }
+    failing.stored["metadata"]["resourceVersion"] = json!("100");
+    let corrected = failing.call(batch(EventKind::Changed, 100));
+    assert_eq!(corrected, (0, NextCall::After(Duration::from_secs(40))));
 }
 
 #[test]
