@@ -152,8 +152,38 @@ faults! {
     UnmatchedSubsKept,
     /// the records of sub-handlers count though their parent is restarted
     RestartedSubsRead,
+    /// a long delay is slept at once
+    SleepsUncut,
+    /// the states of objects that wait for a retry have no limit
+    SleepingStatesUnlimited,
+    /// a write that others were faster than is sent again without a pause
+    ConflictsNotDelayed,
     /// the ids of handlers of fields are read from annotations when another operator was faster
     FieldIdsFromAnnotations,
+}
+
+impl PlantedFault {
+    /// Faults that a run finds too seldom to rely on: their places have tests of their own.
+    pub const RARE: &[Self] = &[
+        Self::StateBesideRecordLost,
+        Self::FinalizerDecisionKept,
+        Self::CallsOutlastPause,
+        Self::StateOutlastsPause,
+        Self::ReleaseTakenForNoOp,
+        Self::RemovedFieldIgnored,
+        Self::ReadIsNoNews,
+        Self::HandledStateNotShown,
+        Self::UnmatchedSubsKept,
+        Self::RestartedSubsRead,
+        Self::FieldIdsFromAnnotations,
+    ];
+
+    /// The faults that almost every run finds.
+    #[must_use]
+    pub fn common() -> Vec<Self> {
+        let all = Self::ALL.iter().copied();
+        all.filter(|it| !Self::RARE.contains(it)).collect()
+    }
 }
 
 /// Plants a fault in this thread, or none.

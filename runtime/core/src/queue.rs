@@ -13,8 +13,17 @@ use std::time::Duration;
 
 use crate::{machine::object::NextCall, table};
 
-/// Timers have a maximum; a worker that is called early plans its next call again.
-pub const LONGEST_SLEEP: Duration = Duration::from_secs(24 * 3600);
+/// The longest sleep: timers panic on delays of more than about two years, and users may ask for any.
+const LONGEST_SLEEP: Duration = Duration::from_secs(24 * 3600);
+
+/// The next part of a delay, which may be of any length. What is woken early sleeps again.
+#[must_use]
+pub fn next_sleep(delay: Duration) -> Duration {
+    match planted!(SleepsUncut) {
+        true => delay,
+        false => delay.min(LONGEST_SLEEP),
+    }
+}
 
 /// What the queue has to know about batches and memories.
 pub trait QueueRules {
@@ -284,7 +293,7 @@ impl<R: QueueRules, T, S: BuildHasher + Default> ObjectQueue<R, T, S> {
         }
         entry.phase = match next {
             NextCall::NotBefore(delay) => {
-                effects.plan(key, delay.min(LONGEST_SLEEP));
+                effects.plan(key, next_sleep(delay));
                 EntryPhase::Held
             }
             NextCall::AwaitChange | NextCall::After(_) | NextCall::Forget
@@ -293,9 +302,7 @@ impl<R: QueueRules, T, S: BuildHasher + Default> ObjectQueue<R, T, S> {
                 effects.ready(key);
                 EntryPhase::Queued
             }
-            NextCall::After(delay) => {
-                EntryPhase::Sleeping(effects.plan(key, delay.min(LONGEST_SLEEP)))
-            }
+            NextCall::After(delay) => EntryPhase::Sleeping(effects.plan(key, next_sleep(delay))),
             NextCall::AwaitChange => EntryPhase::Idle,
             NextCall::Forget => {
                 table::remove(&mut self.entries, &key);

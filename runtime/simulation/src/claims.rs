@@ -5,6 +5,7 @@
 mod at_rest;
 mod children;
 mod disturbances;
+mod emphasis;
 mod leases;
 mod lists;
 mod object;
@@ -24,8 +25,8 @@ use serde_json::{Value, json};
 use crate::choices::Choices;
 use crate::faults::FaultPlan;
 use crate::operator::{
-    BegunCall, Behaviour, CoordinationMode, NAMESPACE, OperatorFact, OperatorOptions,
-    OperatorSetup, SimulatedOperator, peering_object,
+    BegunCall, Behaviour, CoordinationMode, MOST_KEPT_STATES, NAMESPACE, OperatorFact,
+    OperatorOptions, OperatorSetup, SimulatedOperator, peering_object,
 };
 use crate::server::{
     ApiAnswer, ApiRequest, ApiServer, KindDefinition, KindId, SimulatedPatch, Verb,
@@ -34,6 +35,8 @@ use crate::time::VirtualTime;
 use crate::world::{Disturbance, HistoryLimits, HistoryPhase, Occurrence, Scenario, Violation};
 
 use children::{TrackedChildren, parts};
+use disturbances::EDITS;
+use emphasis::Emphasis;
 use leases::LeaseTerms;
 use lists::ListedStates;
 use object::WriteBounds;
@@ -70,6 +73,12 @@ pub struct OperatorScenario {
     finalizers_removed: bool,
     /// Whether a peer has a record that would be valid for years.
     has_endless_peer: bool,
+    /// The object that another client changes each time an operator has read it, and until when.
+    contended: Option<(Arc<str>, VirtualTime)>,
+    /// How often such a time has begun.
+    contentions: u32,
+    /// Whether an operator has just read that object.
+    is_contended_read: bool,
 }
 
 /// The operators and the objects of a history.
@@ -89,6 +98,10 @@ struct HistoryPlan {
     names: usize,
     disturbances: usize,
     bursts: u32,
+    /// What others do most.
+    emphasis: Emphasis,
+    /// The edit that others make most, if there is one.
+    favourite_edit: Option<u32>,
     is_rough: bool,
     /// What can never come to rest.
     lasting: LastingTrouble,
@@ -156,6 +169,8 @@ impl OperatorScenario {
                 names: 1,
                 disturbances: 0,
                 bursts: 0,
+                emphasis: Emphasis::default(),
+                favourite_edit: None,
                 is_rough: false,
                 lasting: LastingTrouble::None,
             },
@@ -172,6 +187,9 @@ impl OperatorScenario {
             webhook_stamped: false,
             finalizers_removed: false,
             has_endless_peer: false,
+            contended: None,
+            contentions: 0,
+            is_contended_read: false,
         }
     }
 
@@ -271,6 +289,11 @@ impl OperatorScenario {
                 Ok(())
             }
             OperatorFact::ReturnFound { uid } => self.check_return(uid),
+            OperatorFact::StateKept { kept, .. } if *kept > MOST_KEPT_STATES => {
+                let details = format!("{kept} states");
+                Err(Violation::new("states that are kept have a limit", details))
+            }
+            OperatorFact::StateKept { .. } => Ok(()),
             OperatorFact::Stopping => {
                 self.objects.stopping(sender);
                 Ok(())
@@ -390,14 +413,17 @@ impl OperatorScenario {
     /// Checks a request of an operator for an object.
     fn executed(&mut self, landed: &Landed<'_>, phase: HistoryPhase) -> Result<(), Violation> {
         let calm = phase == HistoryPhase::Calm && self.comes_to_rest();
-        if calm && (landed.changed || !landed.request.verb.is_write()) {
-            let is_list = matches!(landed.request.verb, Verb::List(_));
-            if !is_list {
-                let details = format!("{:?}", landed.request.verb);
-                return Err(Violation::new("operators stay at rest", details));
-            }
+        if calm && (landed.changed || landed.request.verb.read_name().is_some()) {
+            let details = format!("{:?}", landed.request.verb);
+            return Err(Violation::new("operators stay at rest", details));
         }
         if !landed.request.verb.is_write() {
+            let contended = self.contended.as_ref().map(|(name, _)| &**name);
+            self.is_contended_read |= landed
+                .request
+                .verb
+                .read_name()
+                .is_some_and(|name| Some(name) == contended);
             let bounded = phase == HistoryPhase::Settling && self.comes_to_rest();
             return self.objects.read(landed, bounded);
         }
@@ -408,6 +434,8 @@ impl OperatorScenario {
             true => 600,
             false => 40 * u32::from(self.webhook_stamped),
         };
+        // For a minute each operator loses at most one write in a second.
+        let more = more + 160 * self.contentions;
         let bounds = WriteBounds {
             requests: parts * (60 + 8 * self.disturbances) + more,
             disturbances: self.disturbances,
@@ -460,6 +488,11 @@ impl OperatorScenario {
         if Some(request.kind) == self.plan.child_kind {
             self.children.disturbed(request, answer.is_success());
         }
+        self.note_change(request, answer, now);
+    }
+
+    /// Another client may have changed an object.
+    fn note_change(&mut self, request: &ApiRequest, answer: &ApiAnswer, now: VirtualTime) {
         if let Some(object) = answer.as_object()
             && request.kind == self.plan.kind
             && let Some(uid) = ObjectView::new(object).uid()
@@ -502,6 +535,7 @@ impl Scenario for OperatorScenario {
             CoordinationMode::Election,
             CoordinationMode::Election,
             CoordinationMode::Peering,
+            CoordinationMode::Peering,
         ]);
         let setup = choices.item(setups);
         let behaviour = behaviour(choices);
@@ -528,11 +562,14 @@ impl Scenario for OperatorScenario {
             names: 1 + choices.one_of(3) as usize,
             disturbances: *choices.item(&[4, 8, 8, 16]),
             bursts: *choices.item(&[0, 3]),
+            emphasis: Emphasis::choose(choices),
+            favourite_edit: choices.one_of(2 * EDITS).checked_sub(EDITS),
             is_rough: choices.one_of(3) > 0,
-            lasting: match (choices.one_of(24), mode) {
-                (23, _) => LastingTrouble::Denial,
-                (22, CoordinationMode::Election) => LastingTrouble::NoNamespace,
-                (21, _) => LastingTrouble::Stamps,
+            // These take the most steps.
+            lasting: match (choices.one_of(96), mode) {
+                (95, _) => LastingTrouble::Denial,
+                (91..95, CoordinationMode::Election) => LastingTrouble::NoNamespace,
+                (90, _) => LastingTrouble::Stamps,
                 _ => LastingTrouble::None,
             },
         };
@@ -584,7 +621,7 @@ impl Scenario for OperatorScenario {
             disturbed_for: Duration::from_secs(100),
             bursts: self.plan.bursts,
             settles_within: Duration::from_secs(300),
-            stays_calm_for: Duration::from_secs(60),
+            stays_calm_for: Duration::from_secs(30),
             steps: match self.comes_to_rest() {
                 true => 6_000,
                 false => 30_000,
@@ -618,10 +655,19 @@ impl Scenario for OperatorScenario {
         self.disturb(server, choices)
     }
 
+    fn is_settled(&self, actors: &[&SimulatedOperator], since: VirtualTime) -> bool {
+        // What never comes to rest is watched for the whole time.
+        self.comes_to_rest()
+            && actors.iter().filter(|it| it.runs()).count() == 1
+            && actors.iter().all(|it| it.is_idle(since))
+    }
+
     fn tend(&mut self, server: &mut ApiServer, phase: HistoryPhase) -> bool {
         let has_deleted = self.collect_garbage(server);
         let has_changed = match phase {
-            HistoryPhase::Disturbed => self.change_new_children(server),
+            HistoryPhase::Disturbed => {
+                self.change_new_children(server) | self.overtake_reader(server)
+            }
             HistoryPhase::Settling | HistoryPhase::Calm => self.remove_endless_peer(server),
         };
         has_deleted || has_changed
@@ -656,7 +702,6 @@ impl Scenario for OperatorScenario {
                 sent,
                 request,
                 answer,
-                is_answered,
                 changed,
                 phase,
             } => {
@@ -672,7 +717,6 @@ impl Scenario for OperatorScenario {
                         now: server.now(),
                         request,
                         answer,
-                        is_answered: *is_answered,
                         changed: *changed,
                     };
                     return self.executed(&landed, *phase);

@@ -33,12 +33,14 @@ use kopf_core::queue::{ObjectQueue, PauseReading};
 use kopf_core::watch::known_objects::Retention;
 
 use crate::server::{ApiRequest, KindId, Verb, WatchOptions};
+use crate::time::VirtualTime;
 use crate::world::{Actor, ActorClock, ActorEffect, ActorInput};
 
 use background::{InstanceRef, SimulatedBackground};
 use children::SimulatedChildren;
 use coordination::{Coordination, uptime};
-use queueing::{SimulatedRules, WaitingKeys};
+pub(crate) use queueing::MOST_KEPT_STATES;
+use queueing::{KeptStates, SimulatedRules, WaitingKeys};
 use stop::StopPhase;
 use stream::{SimulatedStream, SteadyHasher};
 use worker::Worker;
@@ -88,7 +90,8 @@ pub struct SimulatedOperator {
     children: SimulatedChildren,
     queue: ObjectQueue<SimulatedRules, u64, SteadyHasher>,
     waiting: WaitingKeys,
-    workers: BTreeMap<Arc<SimulatedKey>, Worker>,
+    kept: KeptStates,
+    workers: BTreeMap<Arc<SimulatedKey>, Box<Worker>>,
     background: SimulatedBackground,
     index: IndexTable<&'static str, String, u64>,
     calls: BTreeMap<u64, CallPurpose>,
@@ -167,6 +170,7 @@ impl SimulatedOperator {
             children: SimulatedChildren::default(),
             queue: ObjectQueue::new(0),
             waiting: WaitingKeys::default(),
+            kept: KeptStates::default(),
             workers: BTreeMap::new(),
             background: SimulatedBackground::new(options.setup, options.behaviour),
             index: IndexTable::default(),
@@ -189,6 +193,27 @@ impl SimulatedOperator {
     /// Whether attempts may begin.
     pub(crate) fn runs(&self) -> bool {
         self.period.is_some_and(|it| it.running)
+    }
+
+    /// Whether it does nothing more before something happens, but for what it repeats for ever;
+    /// requests have been safe since then.
+    pub(crate) fn is_idle(&self, since: VirtualTime) -> bool {
+        let of_coordination = |it: &CallPurpose| *it == CallPurpose::Coordination;
+        let is_periodic = |it: &TimerPurpose| {
+            matches!(
+                it,
+                TimerPurpose::Coordination
+                    | TimerPurpose::CoordinationTimeout(_)
+                    | TimerPurpose::WatchCoordination
+            )
+        };
+        // What was lost before may still end the lease.
+        self.stop.is_none()
+            && (!self.runs() || self.coordination.was_accepted_since(since))
+            && self.workers.is_empty()
+            && self.waiting.is_empty()
+            && self.calls.values().all(of_coordination)
+            && self.timers.values().all(is_periodic)
     }
 
     /// The uids of which something is in memory, with the part that has it.
@@ -216,7 +241,7 @@ impl SimulatedOperator {
 
     /// The beginning of the oldest work that is not done.
     pub(crate) fn oldest_work(&self) -> Option<Duration> {
-        self.workers.values().map(Worker::begun).min()
+        self.workers.values().map(|it| it.begun()).min()
     }
 
     /// The number of objects in the index; none without an index.

@@ -29,6 +29,12 @@ pub use scenario::{Disturbance, HistoryLimits, HistoryPhase, Occurrence, Scenari
 /// The time between two bookmarks of a watch.
 const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
 
+/// The timers of tokio panic beyond this, which is more than two years.
+const LONGEST_TIMER: Duration = Duration::from_millis(1 << 36);
+
+/// The time between two looks whether the operators are at rest.
+const REST_INTERVAL: Duration = Duration::from_secs(10);
+
 /// The time of a burst of disturbances, in milliseconds.
 const BURST: u32 = 3_000;
 
@@ -54,6 +60,10 @@ pub struct World<'a, S: Scenario> {
     watches: BTreeMap<WatchId, WatchState>,
     now: VirtualTime,
     phase: HistoryPhase,
+    phase_began: VirtualTime,
+    phase_ends: VirtualTime,
+    /// Whether nothing was left to do at the last look.
+    was_settled: bool,
     openings: u64,
     figures: HistoryFigures,
 }
@@ -62,6 +72,8 @@ struct Process<A> {
     actor: Option<A>,
     run: u32,
     frozen_until: VirtualTime,
+    /// The end of the longest time for which it stood still: until then, events reach it late.
+    delayed_until: VirtualTime,
     clock_offset: i64,
     /// The time from the end of a stop to the next start.
     down_for: Duration,
@@ -98,6 +110,9 @@ impl<'a, S: Scenario> World<'a, S> {
             watches: BTreeMap::new(),
             now: VirtualTime::default(),
             phase: HistoryPhase::Disturbed,
+            phase_began: VirtualTime::default(),
+            phase_ends: VirtualTime::default(),
+            was_settled: false,
             openings: 0,
             figures: HistoryFigures::default(),
             limits,
@@ -125,8 +140,7 @@ impl<'a, S: Scenario> World<'a, S> {
             self.queue.plan(self.now, Planned::Starts(process));
         }
         self.plan_disturbances();
-        let end = self.now.after(self.limits.disturbed_for);
-        self.queue.plan(end, Planned::NextPhase);
+        self.end_phase_after(self.limits.disturbed_for);
         while let Some((at, planned)) = self.queue.next() {
             self.now = self.now.max(at);
             self.server.set_now(self.now);
@@ -135,7 +149,7 @@ impl<'a, S: Scenario> World<'a, S> {
                 let details = format!("{} steps were not enough", self.limits.steps);
                 return Err(Violation::new("operators come to rest", details));
             }
-            if matches!(planned, Planned::NextPhase) && self.phase == HistoryPhase::Calm {
+            if self.phase == HistoryPhase::Calm && self.phase_ends <= self.now {
                 break;
             }
             self.step(planned)?;
@@ -143,11 +157,7 @@ impl<'a, S: Scenario> World<'a, S> {
                 self.plan_events();
             }
         }
-        let running: Vec<&S::Actor> = self
-            .processes
-            .iter()
-            .filter_map(|process| process.actor.as_ref())
-            .collect();
+        let running: Vec<&S::Actor> = running(&self.processes).collect();
         self.scenario.at_rest(&self.server, &running)
     }
 
@@ -195,10 +205,7 @@ impl<'a, S: Scenario> World<'a, S> {
         }
         match planned {
             Planned::Arrives { run, sent, fault } => self.arrive(run, &sent, fault),
-            Planned::ArrivesLate { run, sent } => {
-                let is_answered = false;
-                self.execute(run, &sent, is_answered).map(|_| ())
-            }
+            Planned::ArrivesLate { run, sent } => self.execute(run, &sent).map(|_| ()),
             Planned::Ends { run, call, outcome } => {
                 self.deliver(run, ActorInput::Answered { call, outcome })
             }
@@ -222,8 +229,14 @@ impl<'a, S: Scenario> World<'a, S> {
             Planned::Stops(run) => self.stop(run),
             Planned::Disturbance(number) => self.disturb(number),
             Planned::Starts(process) => self.start(process),
+            Planned::LooksForRest => {
+                self.look_for_rest();
+                Ok(())
+            }
             Planned::NextPhase => {
-                self.next_phase();
+                if self.phase_ends <= self.now {
+                    self.next_phase();
+                }
                 Ok(())
             }
         }
@@ -295,6 +308,11 @@ impl<'a, S: Scenario> World<'a, S> {
                         .retain(|id, _| id.run != run || id.watch != watch);
                 }
                 ActorEffect::SetTimer { timer, at } => {
+                    let delay = at.since(self.now);
+                    if delay >= LONGEST_TIMER {
+                        let details = format!("a timer of {} s", delay.as_secs());
+                        return Err(Violation::new("no timer panics", details));
+                    }
                     let process = &mut self.processes[run.process];
                     process.settings += 1;
                     process.timers.insert(timer, process.settings);
@@ -341,11 +359,11 @@ impl<'a, S: Scenario> World<'a, S> {
             let request = describe_request(&self.server, &request);
             format!("operator {} sends {call}: {request}", run.process)
         });
-        let sent = SentRequest {
+        let sent = Box::new(SentRequest {
             call,
             at: self.now,
             request,
-        };
+        });
         if let RequestFault::Timeout(late) = fault {
             let outcome = CallOutcome::TimedOut;
             let gives_up = self.now.after(faults.client_timeout());
@@ -370,7 +388,7 @@ impl<'a, S: Scenario> World<'a, S> {
     ) -> Result<(), Violation> {
         let call = sent.call;
         let executed = match fault.lands() {
-            true => Some(self.execute(run, sent, fault == RequestFault::None)?),
+            true => Some(self.execute(run, sent)?),
             false => None,
         };
         let outcome = match (fault.answer(), fault, executed) {
@@ -387,7 +405,6 @@ impl<'a, S: Scenario> World<'a, S> {
         &mut self,
         run: RunId,
         sent: &SentRequest,
-        is_answered: bool,
     ) -> Result<crate::server::ApiAnswer, Violation> {
         let request = &sent.request;
         self.figures.requests += 1;
@@ -405,7 +422,6 @@ impl<'a, S: Scenario> World<'a, S> {
             sent: sent.at,
             request,
             answer: &answer,
-            is_answered,
             changed: self.server.revision() > before,
             phase: self.phase,
         };
@@ -575,7 +591,9 @@ impl<'a, S: Scenario> World<'a, S> {
             Disturbance::CutWatches => self.cut_watches(),
             Disturbance::Compact { keep } => self.server.compact(keep),
             Disturbance::Freeze { process, time } => {
-                self.processes[process].frozen_until = self.now.after(time);
+                let process = &mut self.processes[process];
+                process.frozen_until = self.now.after(time);
+                process.delayed_until = process.delayed_until.max(process.frozen_until);
             }
             Disturbance::ClockJump { process, millis } => {
                 self.processes[process].clock_offset += millis;
@@ -595,6 +613,7 @@ impl<'a, S: Scenario> World<'a, S> {
         }
         state.timers.clear();
         state.frozen_until = VirtualTime::default();
+        state.delayed_until = VirtualTime::default();
         self.watches.retain(|id, _| id.run.process != process);
         self.history
             .note(self.now, || format!("operator {process} {how}"));
@@ -630,8 +649,44 @@ impl<'a, S: Scenario> World<'a, S> {
         };
         self.phase = phase;
         self.history.note(self.now, || format!("phase: {phase:?}"));
-        let end = self.now.after(time);
-        self.queue.plan(end, Planned::NextPhase);
+        self.end_phase_after(time);
+        if phase == HistoryPhase::Settling {
+            let look = self.now.after(REST_INTERVAL);
+            self.queue.plan(look, Planned::LooksForRest);
+        }
+    }
+
+    fn end_phase_after(&mut self, time: Duration) {
+        self.phase_began = self.now;
+        self.phase_ends = self.now.after(time);
+        self.queue.plan(self.phase_ends, Planned::NextPhase);
+    }
+
+    /// Ends the time to come to rest when nothing has been left to do twice in a row: what operators
+    /// repeat for ever shows nothing new.
+    fn look_for_rest(&mut self) {
+        if self.phase != HistoryPhase::Settling {
+            return;
+        }
+        let is_settled = self.is_settled();
+        if is_settled && self.was_settled {
+            return self.next_phase();
+        }
+        self.was_settled = is_settled;
+        let look = self.now.after(REST_INTERVAL);
+        self.queue.plan(look, Planned::LooksForRest);
+    }
+
+    fn is_settled(&self) -> bool {
+        // Peers compare the times of their clocks, so that one may still join late.
+        let runs = |it: &Process<_>| {
+            it.actor.is_some() && it.delayed_until <= self.now && it.clock_offset == 0
+        };
+        let running: Vec<&S::Actor> = running(&self.processes).collect();
+        self.processes.iter().all(runs)
+            && !self.queue.has_unique_events()
+            && self.watches.values().all(|it| !it.is_planned)
+            && self.scenario.is_settled(&running, self.phase_began)
     }
 }
 
@@ -643,6 +698,7 @@ impl<A> Process<A> {
             actor: None,
             run: 0,
             frozen_until: VirtualTime::default(),
+            delayed_until: VirtualTime::default(),
             clock_offset: 0,
             down_for: Duration::ZERO,
             timers: BTreeMap::new(),
@@ -658,6 +714,11 @@ impl<A> Process<A> {
             wall: wall.checked_add(jump).unwrap_or(wall),
         }
     }
+}
+
+/// The programs of the processes that run.
+fn running<A>(processes: &[Process<A>]) -> impl Iterator<Item = &A> {
+    processes.iter().filter_map(|it| it.actor.as_ref())
 }
 
 fn describe_input(process: usize, input: &ActorInput) -> String {

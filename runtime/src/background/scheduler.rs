@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{FutureExt as _, StreamExt as _};
+use kopf_core::queue::next_sleep;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
@@ -20,9 +21,6 @@ use super::timer_calls::TimerCalls;
 use crate::queue::HEARTBEAT;
 use crate::queue::worker_limit::QueueLimits;
 use crate::task::heartbeat::Heartbeat;
-
-/// The delay queue has a maximum; a timer that expires early is scheduled again.
-const LONGEST_SLEEP: Duration = Duration::from_secs(24 * 3600);
 
 /// The time for aborted tasks to be dropped.
 const ABORT_GRACE: Duration = Duration::from_secs(1);
@@ -116,7 +114,7 @@ impl Scheduler {
             TimerDue::Now => self.calls.push(timer),
             TimerDue::Never => {}
             TimerDue::At(due) => {
-                let delay = due.saturating_sub(now).min(LONGEST_SLEEP);
+                let delay = next_sleep(due.saturating_sub(now));
                 let key = self.delay_queue.insert(Arc::clone(&timer), delay);
                 if let Some(former) = timer.set_scheduled(key) {
                     self.delay_queue.try_remove(&former);

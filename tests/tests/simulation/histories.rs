@@ -13,6 +13,7 @@ use kopf_simulation::explore::play;
 use kopf_simulation::server::{
     ApiRequest, ApiServer, KindId, SimulatedPatch, StatusSubresource, Verb,
 };
+use kopf_simulation::time::VirtualTime;
 use kopf_simulation::world::{
     Actor, Disturbance, History, HistoryLimits, HistoryPhase, Occurrence, Scenario, Violation,
 };
@@ -233,6 +234,10 @@ impl Scenario for RecordedScenario {
             self.record(request, server);
         }
         self.scenario.observe(occurrence, server)
+    }
+
+    fn is_settled(&self, actors: &[&Self::Actor], since: VirtualTime) -> bool {
+        self.scenario.is_settled(actors, since)
     }
 
     fn at_rest(&mut self, server: &ApiServer, actors: &[&Self::Actor]) -> Result<(), Violation> {

@@ -7,6 +7,7 @@ use kopf_core::object::finalizer::is_present;
 use kopf_core::peering::Peer;
 use serde_json::{Value, json};
 
+use super::emphasis::DisturbanceKind;
 use super::{NAMES, OperatorScenario, meta};
 use crate::choices::Choices;
 use crate::operator::{CoordinationMode, LABEL, NAME, OPERATOR};
@@ -21,6 +22,12 @@ const OTHER_FINALIZER: &str = "kopf.test/other";
 
 /// The peer that joins and leaves.
 const OTHER_PEER: &str = "other";
+
+/// The sorts of edits.
+pub(super) const EDITS: u32 = 9;
+
+/// The time for which another client changes an object all the time.
+const CONTENTION: Duration = Duration::from_secs(60);
 
 /// The annotation of a webhook.
 const STAMP: &str = "kopf.test/stamp";
@@ -51,49 +58,52 @@ impl OperatorScenario {
             let edit = SimulatedPatch::Merge(edit);
             return Disturbance::Request(self.patch(name, Endpoint::Object, edit));
         }
-        match choices.one_of(29) {
-            27 | 28 => Disturbance::Stop {
+        match self.plan.emphasis.draw(choices) {
+            DisturbanceKind::Contention => self.contend(server, name),
+            DisturbanceKind::Stop => Disturbance::Stop {
                 process,
                 down_for: seconds(choices),
             },
-            24..27 => match self.plan.mode {
+            DisturbanceKind::Coordination => match self.plan.mode {
                 CoordinationMode::Alone => Disturbance::Request(self.edit(name, choices)),
                 CoordinationMode::Election => Disturbance::Request(self.take_lease()),
                 CoordinationMode::Peering => {
                     Disturbance::Request(self.join_peering(server, choices))
                 }
             },
-            0..9 if !exists => {
+            DisturbanceKind::Edit if !exists => {
                 let verb = self.create(name, choices);
                 Disturbance::Request(self.request(verb))
             }
-            0..9 => Disturbance::Request(self.edit(name, choices)),
-            9..12 => Disturbance::Request(self.request(Verb::Delete {
+            DisturbanceKind::Edit => Disturbance::Request(self.edit(name, choices)),
+            DisturbanceKind::Deletion => Disturbance::Request(self.request(Verb::Delete {
                 name: name.into(),
                 preconditions: DeletePreconditions::default(),
             })),
-            12 => self.release(server).unwrap_or(Disturbance::CutWatches),
-            13..16 => Disturbance::Crash {
+            DisturbanceKind::Release => self.release(server).unwrap_or(Disturbance::CutWatches),
+            DisturbanceKind::Crash => Disturbance::Crash {
                 process,
                 down_for: seconds(choices),
             },
-            16 => {
+            DisturbanceKind::Compaction => {
                 self.objects.edits_unknown = true;
                 Disturbance::Compact { keep: 0 }
             }
-            17 | 18 => Disturbance::Freeze {
+            DisturbanceKind::Freeze => Disturbance::Freeze {
                 process,
                 time: seconds(choices) * 4,
             },
-            19 => Disturbance::ClockJump {
+            DisturbanceKind::ClockJump => Disturbance::ClockJump {
                 process,
                 millis: i64::from(choices.one_of(200_000)) - 100_000,
             },
-            20 | 21 if !self.comes_to_rest() => Disturbance::CutWatches,
-            20 => self.webhook(choices),
-            21 => self.access(choices),
-            22 => Disturbance::CutWatches,
-            _ => self.strip(name, choices),
+            DisturbanceKind::Webhook | DisturbanceKind::Access if !self.comes_to_rest() => {
+                Disturbance::CutWatches
+            }
+            DisturbanceKind::Webhook => self.webhook(choices),
+            DisturbanceKind::Access => self.access(choices),
+            DisturbanceKind::WatchCut => Disturbance::CutWatches,
+            DisturbanceKind::Removal => self.strip(name, choices),
         }
     }
 
@@ -108,21 +118,15 @@ impl OperatorScenario {
     fn edit(&mut self, name: &str, choices: &mut Choices) -> ApiRequest {
         self.edits += 1;
         let value = choices.one_of(3);
-        let merge = match choices.one_of(9) {
+        let favourite = self.plan.favourite_edit.filter(|_| choices.one_of(2) == 1);
+        let merge = match favourite.unwrap_or_else(|| choices.one_of(EDITS)) {
             0..3 => json!({"spec": {"a": value}}),
             3 | 4 => json!({"spec": {"b": value}}),
             5 => {
                 let label = (value > 0).then_some("yes");
                 json!({"metadata": {"labels": {LABEL: label}}})
             }
-            6 => {
-                let status = json!({"status": {"other": self.edits}});
-                let endpoint = match self.plan.setup.status_endpoint {
-                    true => Endpoint::Status,
-                    false => Endpoint::Object,
-                };
-                return self.patch(name, endpoint, SimulatedPatch::Merge(status));
-            }
+            6 => return self.report_status(name),
             7 => json!({"spec": {"a": null}}),
             _ => {
                 let add = json!([
@@ -133,6 +137,43 @@ impl OperatorScenario {
             }
         };
         self.patch(name, Endpoint::Object, SimulatedPatch::Merge(merge))
+    }
+
+    /// Another client reports something in the status.
+    fn report_status(&self, name: &str) -> ApiRequest {
+        let status = json!({"status": {"other": self.edits}});
+        let endpoint = match self.plan.setup.status_endpoint {
+            true => Endpoint::Status,
+            false => Endpoint::Object,
+        };
+        self.patch(name, endpoint, SimulatedPatch::Merge(status))
+    }
+
+    /// Another client begins to change an object all the time: it is faster than each operator that
+    /// reads the object before it writes.
+    fn contend(&mut self, server: &ApiServer, name: &str) -> Disturbance {
+        self.contentions += 1;
+        self.contended = Some((name.into(), server.now().after(CONTENTION)));
+        self.edits += 1;
+        Disturbance::Request(self.report_status(name))
+    }
+
+    /// The client that changes an object all the time does so, if an operator has just read it;
+    /// returns whether it has.
+    pub(super) fn overtake_reader(&mut self, server: &mut ApiServer) -> bool {
+        if !std::mem::take(&mut self.is_contended_read) {
+            return false;
+        }
+        let until = self.contended.take_if(|(_, until)| *until < server.now());
+        let Some((name, _)) = self.contended.clone().filter(|_| until.is_none()) else {
+            return false;
+        };
+        self.edits += 1;
+        let request = self.report_status(&name);
+        let answer = server.handle(&request);
+        // It is one disturbance, however often it happens: the requests of operators stay bounded.
+        self.note_change(&request, &answer, server.now());
+        answer.is_success()
     }
 
     /// Another process takes the Lease for a while, for longer than the deadline of its holder.

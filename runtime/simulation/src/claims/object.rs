@@ -1,6 +1,5 @@
 //! What happened to one object, as the claims need it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kopf_core::cause::Reason;
@@ -32,13 +31,8 @@ pub(super) struct TrackedObject {
     pub(super) facts_removed: bool,
     /// Whether it has ever lost the label that the operators watch.
     pub(super) has_left_watch: bool,
-    /// Whether a late write has replaced newer facts, as its process may not read the object.
-    pub(super) overwritten: bool,
     /// Whether a write of a process was executed after its end.
     pub(super) written_after_end: bool,
-    /// The writes that each process has sent since the last one whose acceptance was sent to it: not
-    /// more than these were conflicts for it, some of which no API server has seen.
-    pub(super) unaccepted: BTreeMap<Sender, u32>,
     /// The executed writes of records: when, and of which process.
     pub(super) records: Vec<(VirtualTime, usize)>,
 }
@@ -131,7 +125,7 @@ impl TrackedObject {
     ) -> Result<(), Violation> {
         let id = &call.handler;
         let last = self.calls.iter().rfind(|it| it.handler == *id);
-        let Some(last) = last.filter(|_| !self.overwritten) else {
+        let Some(last) = last else {
             return Ok(());
         };
         if self.was_without(id) {

@@ -11,12 +11,9 @@ use serde_json::Value;
 use super::object::{TrackedCall, TrackedObject, WriteBounds};
 use super::process::{RunningPeriod, Sender};
 use crate::operator::{BegunCall, OperatorSetup};
-use crate::server::{ApiAnswer, ApiRequest, SimulatedPatch, Verb};
+use crate::server::{ApiAnswer, ApiRequest};
 use crate::time::VirtualTime;
 use crate::world::Violation;
-
-/// The conflicts after which a merge patch tests no version any more.
-const MOST_CONFLICTS: u32 = 5;
 
 /// A request of an operator that the API server has executed.
 #[derive(Debug)]
@@ -27,7 +24,6 @@ pub(super) struct Landed<'a> {
     pub(super) now: VirtualTime,
     pub(super) request: &'a ApiRequest,
     pub(super) answer: &'a ApiAnswer,
-    pub(super) is_answered: bool,
     pub(super) changed: bool,
 }
 
@@ -48,8 +44,6 @@ pub(super) struct TrackedObjects {
     stopping: BTreeMap<Sender, BTreeSet<String>>,
     /// The daemons and timers that run.
     background: BTreeSet<(Sender, String, usize)>,
-    /// The names of objects that processes were forbidden to read.
-    unreadable: BTreeSet<(Sender, String)>,
     /// The uids of objects that have our finalizer.
     held: std::cell::RefCell<BTreeSet<String>>,
     /// The times at which the last removals of our finalizer were sent and executed, by uid.
@@ -60,8 +54,6 @@ pub(super) struct TrackedObjects {
 struct SentWrite {
     uid: String,
     has_records: bool,
-    /// Whether it follows so many conflicts that it tests no version.
-    is_forced: bool,
 }
 
 // === impl TrackedObjects ===
@@ -159,14 +151,10 @@ impl TrackedObjects {
         if let Some(written) = self.stopping.get_mut(&sender).filter(|_| has_records) {
             written.insert(uid.to_owned());
         }
-        let object = self.objects.entry(uid.to_owned()).or_default();
-        let unaccepted = object.unaccepted.entry(sender).or_default();
         let write = SentWrite {
             uid: uid.to_owned(),
             has_records,
-            is_forced: *unaccepted >= MOST_CONFLICTS,
         };
-        *unaccepted += 1;
         self.sent.insert((sender, call), write);
     }
 
@@ -207,10 +195,6 @@ impl TrackedObjects {
         object.writes += 1;
         object.changes += u32::from(landed.changed && write.has_records);
         object.check_bounds(setup, &write.uid, bounds)?;
-        // A daemon may write while a turn counts its conflicts.
-        if write.has_records && landed.answer.is_success() && landed.is_answered {
-            object.unaccepted.remove(&landed.sender);
-        }
         let Some(answer) = landed
             .answer
             .as_object()
@@ -232,20 +216,13 @@ impl TrackedObjects {
             return Ok(());
         }
         if landed.changed {
-            // After a conflict, the version is that of the object as it is read.
-            let name = landed.request.verb.object_name().unwrap_or_default();
-            let unread = (landed.sender, name.to_owned());
-            let is_blind = self.unreadable.contains(&unread) && !tests_version(landed.request);
-            let is_forced = is_blind || write.is_forced && !tests_version(landed.request);
-            let is_late = landed.sent < object.newest_sent;
-            if is_late && !is_forced {
+            if landed.sent < object.newest_sent {
                 let details = format!(
                     "a write to {} that was sent at {}, before one that was executed",
                     write.uid, landed.sent
                 );
                 return Err(Violation::new("a late write changes nothing", details));
             }
-            object.overwritten |= is_blind && (is_late || object.written_after_end);
             object.newest_sent = object.newest_sent.max(landed.sent);
             let period = self.periods.get(&landed.sender.process);
             object.written_after_end |= period.is_some_and(|it| it.run != landed.sender.run);
@@ -259,15 +236,9 @@ impl TrackedObjects {
 
     /// An object was read.
     pub(super) fn read(&mut self, landed: &Landed<'_>, bounded: bool) -> Result<(), Violation> {
-        let Some(name) = landed.request.verb.object_name() else {
+        let Some(name) = landed.request.verb.read_name().filter(|_| bounded) else {
             return Ok(());
         };
-        if landed.answer.code == 403 {
-            self.unreadable.insert((landed.sender, name.to_owned()));
-        }
-        if !bounded {
-            return Ok(());
-        }
         let object = self.objects.entry(format!("name {name}")).or_default();
         object.reads += 1;
         match object.reads > 60 {
@@ -368,17 +339,6 @@ impl TrackedObjects {
 
     pub(super) fn background_ended(&mut self, sender: Sender, uid: &str, at: usize) {
         self.background.remove(&(sender, uid.to_owned(), at));
-    }
-}
-
-/// Whether a merge patch is refused if the object has another version.
-fn tests_version(request: &ApiRequest) -> bool {
-    match &request.verb {
-        Verb::Patch {
-            patch: SimulatedPatch::Merge(patch),
-            ..
-        } => patch.pointer("/metadata/resourceVersion").is_some(),
-        _ => true,
     }
 }
 

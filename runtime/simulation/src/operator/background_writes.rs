@@ -8,6 +8,7 @@ use kopf_core::machine::effect::{RequestEffect, RequestMachine as _};
 use kopf_core::machine::request::{ObjectRequest, OnForbidden};
 use kopf_core::machine::write::{ObjectWrite, OnConflict, ReadBack, WriteResult, WriteRules};
 use kopf_core::object::patch::ObjectPatch;
+use kopf_core::queue::next_sleep;
 use serde_json::json;
 
 use super::background::{BackgroundCommand, InstanceRef};
@@ -23,7 +24,7 @@ impl SimulatedOperator {
                 match command {
                     BackgroundCommand::WakeAfter(it, Duration::ZERO) => self.wake_background(&it),
                     BackgroundCommand::WakeAfter(it, wait) => {
-                        self.set_timer(TimerPurpose::Background(it), wait);
+                        self.set_timer(TimerPurpose::Background(it), next_sleep(wait));
                     }
                     BackgroundCommand::Requeue(key) => self.requeue(key),
                     BackgroundCommand::Write(it) => self.begin_background_write(&it),

@@ -12,6 +12,7 @@ use kopf_core::time::ClockReading;
 use serde_json::{Value, json};
 
 use crate::server::{Endpoint, ServerEvent, ServerEventType, SimulatedPatch, Verb};
+use crate::time::VirtualTime;
 use crate::world::{ActorClock, CallOutcome};
 
 /// The name of the Lease and of the peering object.
@@ -35,6 +36,8 @@ pub(crate) enum CoordinationMode {
 pub(crate) struct Coordination {
     pub(crate) pauses: PauseState<&'static str, Duration>,
     part: CoordinationPart,
+    /// The last time at which a request of it was accepted.
+    accepted: VirtualTime,
 }
 
 enum CoordinationPart {
@@ -107,7 +110,11 @@ impl Coordination {
                 removed: Vec::new(),
             },
         };
-        Self { pauses, part }
+        Self {
+            pauses,
+            part,
+            accepted: VirtualTime::default(),
+        }
     }
 
     pub(crate) fn begin(&mut self, clock: ActorClock) -> CoordinationStep {
@@ -194,11 +201,19 @@ impl Coordination {
     }
 
     /// Takes the answer to the last request.
+    /// Whether a request of it was accepted since then, or none is needed.
+    pub(crate) fn was_accepted_since(&self, then: VirtualTime) -> bool {
+        matches!(self.part, CoordinationPart::None) || self.accepted >= then
+    }
+
     pub(crate) fn answered(
         &mut self,
         outcome: &CallOutcome,
         clock: ActorClock,
     ) -> CoordinationStep {
+        if matches!(outcome, CallOutcome::Answered(answer) if answer.is_success()) {
+            self.accepted = clock.now;
+        }
         match &mut self.part {
             CoordinationPart::None => return CoordinationStep::Nothing,
             CoordinationPart::Election { elector, .. } => {

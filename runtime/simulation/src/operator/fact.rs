@@ -104,6 +104,13 @@ pub enum OperatorFact {
         /// The object.
         uid: &'static str,
     },
+    /// An object waits for a retry, and may keep its state meanwhile.
+    StateKept {
+        /// The object.
+        uid: &'static str,
+        /// The number of states that all waiting objects keep.
+        kept: usize,
+    },
     /// The operator was asked to stop.
     Stopping,
     /// The operator runs or pauses.
@@ -197,6 +204,9 @@ impl fmt::Display for OperatorFact {
             Self::Trouble { uid, problem } => write!(formatter, "trouble with {uid}: {problem}"),
             Self::ReturnFound { uid } => {
                 write!(formatter, "waits, as a former state of {uid} has returned")
+            }
+            Self::StateKept { uid, kept } => {
+                write!(formatter, "{uid} waits; {kept} states are kept")
             }
             Self::Stopping => write!(formatter, "the operator stops"),
             Self::Gate { running: true } => write!(formatter, "the operator runs"),

@@ -1,6 +1,7 @@
 //! The queue of an operator, and the objects that wait in it.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,10 +15,20 @@ use super::key::SimulatedKey;
 /// The numbers of timers of the queue begin here.
 const FIRST_TIMER: u64 = 1 << 40;
 
+/// The states that objects which wait for a retry may keep, all together.
+pub(crate) const MOST_KEPT_STATES: usize = 1;
+
+/// Counts the states that waiting objects keep: each has a clone of it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct KeptStates(Rc<()>);
+
 /// The state of an object whose turn is due later.
 #[derive(Debug)]
 pub(crate) enum KeptObject {
-    State(Arc<Value>),
+    State(
+        Arc<Value>,
+        #[expect(dead_code, reason = "counts")] KeptStates,
+    ),
     /// The next call reads the object instead.
     Unread,
 }
@@ -35,6 +46,23 @@ pub(crate) struct WaitingKeys {
     planned: BTreeMap<u64, Arc<SimulatedKey>>,
     new: Vec<(u64, Duration)>,
     numbers: u64,
+}
+
+// === impl KeptStates ===
+
+impl KeptStates {
+    pub(crate) fn count(&self) -> usize {
+        Rc::strong_count(&self.0) - 1
+    }
+
+    /// The form in which a state is kept.
+    pub(crate) fn keep(&self, state: Arc<Value>) -> KeptObject {
+        let has_room = self.count() < MOST_KEPT_STATES || planted!(SleepingStatesUnlimited);
+        match has_room {
+            true => KeptObject::State(state, self.clone()),
+            false => KeptObject::Unread,
+        }
+    }
 }
 
 // === impl SimulatedRules ===
@@ -64,6 +92,11 @@ impl QueueRules for SimulatedRules {
 // === impl WaitingKeys ===
 
 impl WaitingKeys {
+    /// Whether no object is handled now or later.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ready.is_empty() && self.planned.is_empty()
+    }
+
     /// The object whose planned call is due.
     pub(crate) fn expired(&mut self, timer: u64) -> Option<Arc<SimulatedKey>> {
         self.planned.remove(&timer)

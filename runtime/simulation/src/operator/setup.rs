@@ -28,6 +28,9 @@ pub(crate) const ERROR_DELAYS: [Duration; 4] = [
     Duration::from_secs(5),
 ];
 
+/// The timer that is called every hundred years.
+const RARE: &str = "rare";
+
 /// The pause after an arbitrary error of a handler.
 pub(crate) const BACKOFF: Duration = Duration::from_secs(5);
 
@@ -108,7 +111,8 @@ impl OperatorSetup {
         static ALL: OnceLock<Vec<OperatorSetup>> = OnceLock::new();
         ALL.get_or_init(|| {
             let sets = handler_sets().into_iter().chain(parent_sets());
-            let sets = sets.chain([field_set()]).chain(family_sets()).enumerate();
+            let sets = sets.chain([field_set()]).chain(family_sets());
+            let sets = sets.chain([rare_set()]).enumerate();
             let both = sets.flat_map(|(number, specs)| {
                 let plain = Self::new(specs.clone(), number, false);
                 [plain, Self::new(specs, number, true)]
@@ -122,7 +126,7 @@ impl OperatorSetup {
         let has = |trigger: Trigger| registry.handlers().iter().any(|it| it.trigger == trigger);
         let background = registry.background_handlers().map(|spec| BackgroundSpec {
             spec: Arc::clone(spec),
-            timing: (spec.trigger == Trigger::Timer).then(|| timing(number)),
+            timing: (spec.trigger == Trigger::Timer).then(|| timing(spec, number)),
             stopping: StopPolicy {
                 backoff: Some(Duration::from_secs(2)),
                 timeout: Some(Duration::from_secs(5)),
@@ -153,8 +157,13 @@ impl OperatorSetup {
     }
 }
 
-fn timing(number: usize) -> TimerTiming {
+fn timing(spec: &HandlerSpec, number: usize) -> TimerTiming {
     match number % 2 {
+        _ if spec.id.as_str() == RARE => TimerTiming::Every {
+            interval: Duration::from_secs(100 * 365 * 24 * 3600),
+            sharp: false,
+            idle: None,
+        },
         0 => TimerTiming::Idle(Duration::from_secs(20)),
         _ => TimerTiming::Every {
             interval: Duration::from_secs(100),
@@ -277,6 +286,14 @@ fn field_set() -> Vec<HandlerSpec> {
     vec![
         HandlerSpec::for_field("field", Trigger::Field, a()),
         HandlerSpec::for_field("update", Trigger::Update, a()),
+    ]
+}
+
+/// A timer that is called every hundred years.
+fn rare_set() -> Vec<HandlerSpec> {
+    vec![
+        HandlerSpec::new(RARE, Trigger::Timer),
+        HandlerSpec::new("update", Trigger::Update),
     ]
 }
 

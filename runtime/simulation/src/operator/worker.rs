@@ -98,14 +98,14 @@ impl SimulatedOperator {
         started: StartedWork<SimulatedRules>,
     ) {
         let input = ObjectInput::Batch(started.batch.summary());
-        let worker = Worker {
+        let worker = Box::new(Worker {
             begun: uptime(self.clock),
             epoch: started.epoch,
             memory: started.memory,
             machine: Box::new(ObjectMachine::new(self.object_rules(&key))),
             batch: Some(started.batch),
             waits: WorkerWait::Nothing,
-        };
+        });
         self.drive(key, worker, input);
     }
 
@@ -141,7 +141,7 @@ impl SimulatedOperator {
     fn request_answered(
         &mut self,
         key: &Arc<SimulatedKey>,
-        mut worker: Worker,
+        mut worker: Box<Worker>,
         waits: WorkerWait,
         outcome: CallOutcome,
     ) {
@@ -218,7 +218,7 @@ impl SimulatedOperator {
     }
 
     /// Steps through a call up to its next wait, or to its end.
-    fn drive(&mut self, key: Arc<SimulatedKey>, mut worker: Worker, input: ObjectInput) {
+    fn drive(&mut self, key: Arc<SimulatedKey>, mut worker: Box<Worker>, input: ObjectInput) {
         let mut input = input;
         for _ in 0..MOST_STEPS {
             worker.waits = WorkerWait::Nothing;
@@ -238,7 +238,7 @@ impl SimulatedOperator {
                     self.workers.insert(key, worker);
                     return;
                 }
-                Performed::Rests(rest) => return self.rest(key, worker, rest),
+                Performed::Rests(rest) => return self.rest(key, *worker, rest),
             };
         }
         let problem = "the machine does not come to an end".to_owned();
@@ -253,7 +253,11 @@ impl SimulatedOperator {
         let over_budget = self.options.behaviour.is_slow((number, "sleeps"));
         match rest.keep {
             KeptState::Nothing => {}
-            KeptState::State(state) if !over_budget => worker.memory.plan(KeptObject::State(state)),
+            KeptState::State(state) if !over_budget => {
+                worker.memory.plan(self.kept.keep(state));
+                let kept = self.kept.count();
+                self.report(OperatorFact::StateKept { uid: key.uid, kept });
+            }
             KeptState::Unread | KeptState::State(_) => worker.memory.plan(KeptObject::Unread),
         }
         let finished = FinishedWork {
@@ -275,7 +279,7 @@ impl SimulatedOperator {
                 let newest = worker.batch.as_ref().and_then(EventBatch::newest);
                 ObjectInput::Parsed(Ok(newest.and_then(|it| it.text.clone())))
             }
-            ObjectEffect::ParseKept(KeptObject::State(state)) => {
+            ObjectEffect::ParseKept(KeptObject::State(state, _)) => {
                 ObjectInput::Parsed(Ok(Some(Arc::clone(state))))
             }
             ObjectEffect::ParseKept(KeptObject::Unread) => ObjectInput::Parsed(Ok(None)),

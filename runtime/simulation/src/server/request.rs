@@ -165,6 +165,16 @@ impl Verb {
         }
     }
 
+    /// The name of the one object that is read, by itself or by a list.
+    #[must_use]
+    pub fn read_name(&self) -> Option<&str> {
+        match self {
+            Self::Get { name } => Some(name),
+            Self::List(options) => options.fields.as_deref()?.strip_prefix("metadata.name="),
+            _ => None,
+        }
+    }
+
     /// The endpoint in the path.
     #[must_use]
     pub fn endpoint(&self) -> Endpoint {

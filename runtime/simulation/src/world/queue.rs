@@ -37,11 +37,11 @@ pub(crate) enum Planned {
     /// A request reaches the API server.
     Arrives {
         run: RunId,
-        sent: SentRequest,
+        sent: Box<SentRequest>,
         fault: RequestFault,
     },
     /// A request without a waiting client reaches the API server.
-    ArrivesLate { run: RunId, sent: SentRequest },
+    ArrivesLate { run: RunId, sent: Box<SentRequest> },
     /// A process gets the end of a request.
     Ends {
         run: RunId,
@@ -66,6 +66,8 @@ pub(crate) enum Planned {
     Disturbance(usize),
     /// A process starts.
     Starts(usize),
+    /// The operators may be at rest already.
+    LooksForRest,
     /// The next part of the history begins.
     NextPhase,
 }
@@ -83,6 +85,26 @@ impl EventQueue {
     pub(crate) fn plan(&mut self, at: VirtualTime, what: Planned) {
         self.numbers += 1;
         self.planned.insert((at, self.numbers), what);
+    }
+
+    /// Whether something will happen besides what is repeated for ever: timers and bookmarks, and the
+    /// requests and events of the coordination.
+    pub(crate) fn has_unique_events(&self) -> bool {
+        let mut planned = self.planned.values();
+        planned.any(|it| match it {
+            Planned::ArrivesLate { .. }
+            | Planned::WatchFails { .. }
+            | Planned::Stops(_)
+            | Planned::Disturbance(_)
+            | Planned::Starts(_) => true,
+            Planned::Arrives { .. }
+            | Planned::Ends { .. }
+            | Planned::Sends(_)
+            | Planned::Bookmarks(_)
+            | Planned::Fires { .. }
+            | Planned::LooksForRest
+            | Planned::NextPhase => false,
+        })
     }
 
     pub(crate) fn next(&mut self) -> Option<(VirtualTime, Planned)> {
@@ -106,6 +128,7 @@ impl Planned {
             | Self::ArrivesLate { .. }
             | Self::Disturbance(_)
             | Self::Starts(_)
+            | Self::LooksForRest
             | Self::NextPhase => None,
         }
     }

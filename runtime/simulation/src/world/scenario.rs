@@ -38,6 +38,10 @@ pub trait Scenario {
         server: &ApiServer,
     ) -> Result<(), Violation>;
 
+    /// Whether the operators need no more time to come to rest; nothing has disturbed them since
+    /// then.
+    fn is_settled(&self, actors: &[&Self::Actor], since: VirtualTime) -> bool;
+
     /// Checks the end of a history, with the processes that run.
     fn at_rest(&mut self, server: &ApiServer, actors: &[&Self::Actor]) -> Result<(), Violation>;
 }
@@ -139,8 +143,6 @@ pub enum Occurrence<'a, F> {
         request: &'a ApiRequest,
         /// The answer, which the process may never get.
         answer: &'a ApiAnswer,
-        /// Whether the answer is sent to the process.
-        is_answered: bool,
         /// Whether an object has changed.
         changed: bool,
         /// The part of the history.
