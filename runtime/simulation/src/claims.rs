@@ -128,6 +128,20 @@ enum LastingTrouble {
     NoNamespace,
 }
 
+// === impl LastingTrouble ===
+
+impl LastingTrouble {
+    /// Seldom any: such a history takes the most steps.
+    fn choose(mode: CoordinationMode, choices: &mut Choices) -> Self {
+        match (choices.one_of(96), mode) {
+            (95, _) => Self::Denial,
+            (91..95, CoordinationMode::Election) => Self::NoNamespace,
+            (90, _) => Self::Stamps,
+            _ => Self::None,
+        }
+    }
+}
+
 // === impl ScenarioKinds ===
 
 impl ScenarioKinds {
@@ -565,13 +579,7 @@ impl Scenario for OperatorScenario {
             emphasis: Emphasis::choose(choices),
             favourite_edit: choices.one_of(2 * EDITS).checked_sub(EDITS),
             is_rough: choices.one_of(3) > 0,
-            // These take the most steps.
-            lasting: match (choices.one_of(96), mode) {
-                (95, _) => LastingTrouble::Denial,
-                (91..95, CoordinationMode::Election) => LastingTrouble::NoNamespace,
-                (90, _) => LastingTrouble::Stamps,
-                _ => LastingTrouble::None,
-            },
+            lasting: LastingTrouble::choose(mode, choices),
         };
         self.objects.shared = mode == CoordinationMode::Peering;
         match self.plan.lasting {
@@ -728,6 +736,9 @@ impl Scenario for OperatorScenario {
                         return Err(Violation::new("operators stay at rest", details));
                     }
                     return Ok(());
+                }
+                if self.plan.mode == CoordinationMode::Election {
+                    self.leases.check_pauses(answer)?;
                 }
                 if self.plan.mode == CoordinationMode::Election && *changed {
                     self.leases.granted(sender, *sent, answer);

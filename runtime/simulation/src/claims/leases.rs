@@ -12,7 +12,12 @@ use crate::world::Violation;
 #[derive(Debug, Default)]
 pub(super) struct LeaseTerms {
     deadlines: BTreeMap<Sender, VirtualTime>,
+    /// The requests that did not find the Lease or its namespace.
+    not_found: u32,
 }
+
+/// More of them are a loop without pauses.
+const MOST_NOT_FOUND: u32 = 300;
 
 // === impl LeaseTerms ===
 
@@ -29,6 +34,21 @@ impl LeaseTerms {
             *deadline = (*deadline).max(until);
         } else {
             self.deadlines.remove(&sender);
+        }
+    }
+
+    /// A Lease that is not there, or cannot be, is asked for with pauses.
+    pub(super) fn check_pauses(&mut self, answer: &ApiAnswer) -> Result<(), Violation> {
+        self.not_found += u32::from(answer.code == 404);
+        match self.not_found > MOST_NOT_FOUND {
+            true => {
+                let details = format!("{} requests have not found it", self.not_found);
+                Err(Violation::new(
+                    "a missing Lease is asked for with pauses",
+                    details,
+                ))
+            }
+            false => Ok(()),
         }
     }
 
