@@ -135,8 +135,8 @@ impl LastingTrouble {
     fn choose(mode: CoordinationMode, choices: &mut Choices) -> Self {
         match (choices.one_of(96), mode) {
             (95, _) => Self::Denial,
-            (91..95, CoordinationMode::Election) => Self::NoNamespace,
-            (90, _) => Self::Stamps,
+            (94, CoordinationMode::Election) => Self::NoNamespace,
+            (90..94, _) => Self::Stamps,
             _ => Self::None,
         }
     }
