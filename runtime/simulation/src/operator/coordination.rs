@@ -200,12 +200,12 @@ impl Coordination {
         }
     }
 
-    /// Takes the answer to the last request.
     /// Whether a request of it was accepted since then, or none is needed.
     pub(crate) fn was_accepted_since(&self, then: VirtualTime) -> bool {
         matches!(self.part, CoordinationPart::None) || self.accepted >= then
     }
 
+    /// Takes the answer to the last request.
     pub(crate) fn answered(
         &mut self,
         outcome: &CallOutcome,
